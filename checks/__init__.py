@@ -1,0 +1,1 @@
+"""The rules that this repository holds itself to, one file a rule."""

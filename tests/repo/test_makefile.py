@@ -1,0 +1,63 @@
+"""The Makefile starts from plain python3, and says what is missing where it cannot."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.repo.programs import Plant, run
+
+STAND_IN = "#!/bin/sh\ncase \"$2\" in *'{fails}'*) exit 1;; esac\nexit 0\n"
+
+
+def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs make in a folder, without the variables of a make or an environment around us."""
+    hidden = [name for name in os.environ if name.startswith(("MAKE", "MFLAGS", "UV_"))]
+    unset = [part for name in hidden for part in ("-u", name)]
+    return run("env", *unset, "make", *arguments, cwd=folder)
+
+
+@pytest.mark.parametrize(
+    ("fails", "says"),
+    [
+        ("version_info", "is not a Python >= 3.10"),
+        ("ensurepip", "has no venv or no ensurepip"),
+    ],
+    ids=["a python that is too old", "a python without ensurepip"],
+)
+def test_a_python_that_will_not_do_is_refused_in_words(
+    fails: str, says: str, plant: Plant, root: Path, tmp_path: Path
+) -> None:
+    shutil.copy(root / "Makefile", tmp_path)
+    plant("pyproject.toml", "")
+    plant("uv.lock", "")
+    plant("oldpython", STAND_IN.format(fails=fails)).chmod(0o755)
+    result = make(tmp_path, "test", "PYTHON=./oldpython")
+    assert result.returncode != 0
+    assert f"error: './oldpython' {says}" in result.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_make_alone_lists_the_targets(root: Path) -> None:
+    printed = make(root).stdout
+    for target in ("demo", "test", "check", "semconv", "bench"):
+        assert f"make {target}" in printed
+
+
+def test_the_engine_of_the_demo_can_be_chosen(root: Path) -> None:
+    assert "demo.py --engine emulated" in make(root, "-n", "demo", "ENGINE=emulated").stdout
+
+
+def test_check_runs_every_part(root: Path) -> None:
+    printed = make(root, "-n", "check").stdout
+    parts = ("format --check", "ruff check", "mypy", "lint-imports", "-m checks", "check.py")
+    assert [part for part in (*parts, "generate.py --check") if part not in printed] == []
+
+
+def test_ci_runs_check_and_test(root: Path) -> None:
+    script = (root / ".ci" / "run").read_text(encoding="utf-8")
+    assert "make --keep-going check" in script
+    assert "make test" in script
+    assert os.access(root / ".ci" / "run", os.X_OK)
