@@ -1,0 +1,1 @@
+"""The names, edges and units of the latency contract."""
