@@ -1,0 +1,1 @@
+"""The SDK's core: phases in, spans and metrics out."""

@@ -1,0 +1,120 @@
+"""An attempt: one request that is sent for a call, as its transport sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping
+from contextvars import ContextVar
+from typing import Any, Final, Protocol
+
+from opentelemetry.context import Context
+
+from llmlat_otel.core import propagation
+from llmlat_otel.core.attributes import error_type
+from llmlat_otel.core.emit import OpenSpan
+from llmlat_otel.core.guard import guarded
+from llmlat_otel.core.recorder import PhaseRecorder
+from llmlat_semconv.phases import Phase
+from llmlat_semconv.values import AttemptOutcome
+
+_CANCELLATIONS: Final = frozenset({"CancelledError", "Cancelled", "GeneratorExit"})
+
+
+class Owner(Protocol):
+    """The call that the request is sent for."""
+
+    @property
+    def target(self) -> str:
+        """What is being timed, for the count of faults."""
+
+    def body_complete(self) -> None:
+        """The response's body has arrived whole."""
+
+    def body_ended(self) -> None:
+        """The response's body is closed."""
+
+
+underway: ContextVar[Owner | Attempt | None] = ContextVar("llmlat-call", default=None)
+"""The call that this thread or task is making, for the transport beneath it; while a request is
+being sent, the attempt: what is sent meanwhile is none of the call's.
+
+It is set back by value, never by token: a coroutine may be closed in another context than its own.
+"""
+
+
+class Attempt:
+    """One request of a call: the scope of its sending, and the marks of its transport.
+
+    Its span is the current one while the request is being sent, so that what other
+    instrumentations record of the transport hangs under it. Requests that are made meanwhile, to
+    fetch a token for example, are none of the call's.
+
+    As a scope it raises nothing; its other methods are called under a guard.
+    """
+
+    __slots__ = ("_before", "_call", "_now_ns", "_opened", "_recorder")
+
+    def __init__(
+        self, call: Owner, recorder: PhaseRecorder, now_ns: Callable[[], int], opened: OpenSpan
+    ) -> None:
+        self._call = call
+        self._recorder = recorder
+        self._now_ns = now_ns
+        self._opened = opened
+        self._before: Context | None = None
+
+    def name_parent(self, headers: MutableMapping[str, str]) -> None:
+        """Name this attempt as the parent of what the peer does."""
+        propagation.inject(headers, self._opened.traceparent, self._opened.tracestate)
+
+    def __enter__(self) -> None:
+        underway.set(self)
+        self._before = propagation.enter(self._opened.context)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        propagation.leave(self._opened.context, self._before)
+        if underway.get() is self:
+            underway.set(self._call)
+        if error is not None:
+            cancelled = is_cancellation(error)
+            outcome = AttemptOutcome.CANCELLED if cancelled else AttemptOutcome.FAILED
+            guarded(self._call.target, self._fail, outcome, error_type(error))
+
+    def restart(self) -> None:
+        """Libraries await what they send at once."""
+
+    def delivered(self, response: Any) -> Any:
+        """The response's head is there; one that says no is a failed attempt."""
+        guarded(self._call.target, self._head_received, response)
+        return response
+
+    def _head_received(self, response: Any) -> None:
+        self._recorder.head_received(self._now_ns())
+        if response.status_code >= 400:
+            self._fail(AttemptOutcome.FAILED, str(response.status_code))
+
+    def _fail(self, outcome: AttemptOutcome, failure: str | None) -> None:
+        self._recorder.fail_attempt(self._now_ns(), outcome, failure)
+
+    def mark(self, phase: Phase | None) -> None:
+        """A phase of the transport begins now; None: it ends, and no other begins."""
+        if phase is None:
+            self._recorder.leave(self._now_ns())
+        else:
+            self._recorder.enter(phase, self._now_ns())
+
+    def body_received(self) -> None:
+        """Some of the response's body has arrived."""
+        self._recorder.body_received(self._now_ns())
+
+    def body_complete(self) -> None:
+        """The response's body has arrived whole."""
+        self._call.body_complete()
+
+    def body_ended(self) -> None:
+        """The response's body is closed."""
+        self._call.body_ended()
+
+
+def is_cancellation(error: BaseException) -> bool:
+    """Whether an exception means that the caller gave up (asyncio, trio, a closed coroutine)."""
+    return any(each.__name__ in _CANCELLATIONS for each in type(error).__mro__)

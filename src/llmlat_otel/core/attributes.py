@@ -1,0 +1,174 @@
+"""What a recording says of its call, as attributes of the operation span; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from llmlat_otel.core.recording import Anchor, Attempt, PhaseInterval, Recording, StreamAccount
+from llmlat_semconv import attributes as names
+from llmlat_semconv.phases import (
+    FACTS,
+    Phase,
+    duration_attribute,
+    reported_duration_attribute,
+    reported_evidence_attribute,
+)
+from llmlat_semconv.values import Boundary, Evidence, OperationName
+from llmlat_semconv.version import CONTRACT_VERSION
+
+Value = str | bool | int | float | tuple[str, ...] | tuple[int, ...]
+Attributes = dict[str, Value]
+
+NS_PER_S: Final = 1_000_000_000
+
+_CLIENT: Final = Boundary.CLIENT.value
+_PHASE_FACTS: Final[dict[Phase, Attributes]] = {
+    phase: {
+        names.LLMLAT_PHASE_NAME: phase.value,
+        names.LLMLAT_PHASE_CLASS: facts.phase_class.value,
+        names.LLMLAT_PHASE_EVIDENCE: Evidence.MEASURED.value,
+        names.LLMLAT_BOUNDARY_NAME: facts.boundary.value,
+    }
+    for phase, facts in FACTS.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a call asks for; None where it is not known."""
+
+    operation: OperationName
+    provider: str
+    model: str | None
+    streamed: bool
+    server_address: str | None = None
+    server_port: int | None = None
+
+
+def of_request(request: Request) -> Attributes:
+    """Attributes of an inference span that are known when it starts."""
+    return {**of_target(request), names.GEN_AI_REQUEST_STREAM: request.streamed}
+
+
+def of_target(request: Request) -> Attributes:
+    """What is asked, of whom: on spans and, all of it of few values, on metrics."""
+    attributes: Attributes = {
+        names.GEN_AI_OPERATION_NAME: request.operation.value,
+        names.GEN_AI_PROVIDER_NAME: request.provider,
+    }
+    optional = (
+        (names.GEN_AI_REQUEST_MODEL, request.model),
+        (names.SERVER_ADDRESS, request.server_address),
+        (names.SERVER_PORT, request.server_port),
+    )
+    attributes.update((name, value) for name, value in optional if value is not None)
+    return attributes
+
+
+def of_operation(boundary: Boundary, anchor: Anchor) -> Attributes:
+    """Attributes of every operation span: contract, boundary, and how its clock maps to wall."""
+    return {
+        names.LLMLAT_CONTRACT_VERSION: CONTRACT_VERSION,
+        names.LLMLAT_BOUNDARY_NAME: boundary.value,
+        names.LLMLAT_CLOCK_ANCHOR_MONOTONIC: anchor.monotonic_ns,
+        names.LLMLAT_CLOCK_ANCHOR_WALL: anchor.wall_ns,
+        names.LLMLAT_CLOCK_ANCHOR_UNCERTAINTY: anchor.uncertainty_ns,
+    }
+
+
+def of_phase(interval: PhaseInterval, sequence: int | None) -> Attributes:
+    """Attributes of a phase span; `sequence` is its position in its call, if that is known."""
+    attributes = _PHASE_FACTS[interval.phase].copy()
+    attributes[names.LLMLAT_PHASE_DURATION] = (interval.end_ns - interval.start_ns) / NS_PER_S
+    if sequence is not None:
+        attributes[names.LLMLAT_PHASE_SEQUENCE] = sequence
+    if interval.truncated:
+        attributes[names.LLMLAT_PHASE_TRUNCATED] = True
+    return attributes
+
+
+def of_attempt(attempt: Attempt) -> Attributes:
+    """Attributes of an attempt that are known when it is over."""
+    attributes: Attributes = {}
+    if attempt.outcome is not None:
+        attributes[names.LLMLAT_ATTEMPT_OUTCOME] = attempt.outcome.value
+    if attempt.error_type is not None:
+        attributes[names.ERROR_TYPE] = attempt.error_type
+    return attributes
+
+
+def of_attempt_start(number: int, reason: str) -> Attributes:
+    """Attributes of an attempt that are known when it starts."""
+    return {
+        names.LLMLAT_BOUNDARY_NAME: _CLIENT,
+        names.LLMLAT_ATTEMPT_NUMBER: number,
+        names.LLMLAT_ATTEMPT_REASON: reason,
+    }
+
+
+def of_recording(recording: Recording, stall_threshold_ns: int) -> Attributes:
+    """What the finished account adds to the operation span, phases aside."""
+    attributes: Attributes = {}
+    if recording.stream is not None:
+        _add_stream(attributes, recording.stream, recording.start_ns, stall_threshold_ns)
+    for each in recording.reported:
+        attributes[reported_duration_attribute(each.phase)] = each.duration_ns / NS_PER_S
+        if each.evidence is not Evidence.REPORTED:
+            attributes[reported_evidence_attribute(each.phase)] = each.evidence.value
+    return attributes
+
+
+def of_call(recording: Recording) -> Attributes:
+    """What the account says in OpenTelemetry's own words; not ours to say on others' spans."""
+    attributes: Attributes = {}
+    first_chunk_s = time_to_first_chunk_s(recording)
+    if first_chunk_s is not None:
+        attributes[names.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK] = first_chunk_s
+    if len(recording.attempts) > 1:
+        attributes[names.HTTP_REQUEST_RESEND_COUNT] = len(recording.attempts) - 1
+    return attributes
+
+
+def _add_stream(
+    attributes: Attributes, stream: StreamAccount, start_ns: int, stall_threshold_ns: int
+) -> None:
+    attributes[names.LLMLAT_STREAM_END] = stream.end.value
+    attributes[names.LLMLAT_STREAM_CHUNK_COUNT] = stream.chunk_count
+    if stream.chunk_count > 1:
+        attributes[names.LLMLAT_STREAM_GAP_MAX] = stream.gap_max_ns / NS_PER_S
+        attributes[names.LLMLAT_STREAM_GAP_BUCKET_COUNTS] = stream.gap_buckets
+        attributes[names.LLMLAT_STREAM_STALL_COUNT] = stream.stall_count
+        attributes[names.LLMLAT_STREAM_STALL_DURATION] = stream.stall_ns / NS_PER_S
+        attributes[names.LLMLAT_STREAM_STALL_THRESHOLD] = stall_threshold_ns / NS_PER_S
+        attributes[duration_attribute(Phase.CONSUMER)] = stream.consumer_ns / NS_PER_S
+    if stream.first_content_ns is not None and stream.first_content_kind is not None:
+        seconds = (stream.first_content_ns - start_ns) / NS_PER_S
+        attributes[names.LLMLAT_RESPONSE_TIME_TO_FIRST_CONTENT] = seconds
+        attributes[names.LLMLAT_RESPONSE_FIRST_CONTENT_KIND] = stream.first_content_kind.value
+
+
+def time_to_first_chunk_s(recording: Recording) -> float | None:
+    """From the call's entry to its first response event; None if there was none."""
+    if recording.stream is None or recording.stream.first_chunk_ns is None:
+        return None
+    return (recording.stream.first_chunk_ns - recording.start_ns) / NS_PER_S
+
+
+def time_per_output_chunk_s(recording: Recording) -> float | None:
+    """Mean wait for the peer between two events of the stream; None for fewer than two."""
+    if recording.stream is None or recording.stream.chunk_count < 2:
+        return None
+    return recording.stream.gap_total_ns / (recording.stream.chunk_count - 1) / NS_PER_S
+
+
+def error_type(error: BaseException | None) -> str | None:
+    """The qualified name of an exception's class; never its message, which may hold content."""
+    if error is None:
+        return None
+    kind = type(error)
+    return (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )

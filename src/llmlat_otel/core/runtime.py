@@ -1,0 +1,76 @@
+"""The running SDK: one clock, one emitter and one set of settings, made at first need."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from opentelemetry.trace import TracerProvider
+
+from llmlat_otel.core.clock import Clock
+from llmlat_otel.core.emit import Emitter
+from llmlat_otel.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What every recording needs."""
+
+    settings: Settings
+    clock: Clock
+    emitter: Emitter
+
+
+MakeProvider = Callable[[str], TracerProvider | None]
+"""Makes a tracer provider whose resource names a clock domain; None if none is wanted."""
+
+_lock = threading.Lock()
+_current: Runtime | None = None
+_make_provider: MakeProvider | None = None
+
+
+def runtime() -> Runtime:
+    """The running SDK, made from the environment at the first call."""
+    global _current  # noqa: PLW0603 - the SDK is one per process
+    if _current is None:
+        with _lock:
+            if _current is None:
+                _current = _made(Settings.from_environment(os.environ))
+                os.register_at_fork(after_in_child=_renew)
+    return _current
+
+
+def provide_when_none(make: MakeProvider) -> None:
+    """Have a provider made at first need, for as long as the application has set none."""
+    global _make_provider  # noqa: PLW0603
+    _make_provider = make
+    _renew()
+
+
+@contextmanager
+def running(replacement: Runtime) -> Iterator[None]:
+    """Put another one in its place for a while, in tests."""
+    global _current  # noqa: PLW0603
+    before = _current
+    _current = replacement
+    try:
+        yield
+    finally:
+        _current = before
+
+
+def _made(settings: Settings) -> Runtime:
+    clock = Clock()
+    make = _make_provider
+    own_provider = None if make is None else lambda: make(clock.domain_id)
+    return Runtime(settings, clock, Emitter(settings, clock.domain_id, own_provider))
+
+
+def _renew() -> None:
+    """A child process has threads, a pid and perhaps a clock domain of its own."""
+    global _current  # noqa: PLW0603
+    if _current is not None:
+        _current = _made(_current.settings)

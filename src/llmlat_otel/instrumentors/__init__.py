@@ -1,0 +1,1 @@
+"""The libraries that are timed: one file each, a table of methods and what reads them."""

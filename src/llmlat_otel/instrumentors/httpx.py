@@ -1,0 +1,135 @@
+"""httpx2 and httpx: what the transport does for a call above it; silent without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from llmlat_otel.core.attempt import Attempt
+from llmlat_otel.core.call import Call, call_underway
+from llmlat_otel.core.guard import guarded
+from llmlat_otel.core.instrumentor import Target
+from llmlat_otel.core.wrapping import Body, run_in, then
+from llmlat_semconv.phases import Phase
+
+_TARGET: Final = "httpx"
+_TRACE: Final = "trace"
+
+_MARKS: Final[dict[str, Phase | None]] = {
+    "connect_tcp.started": Phase.CONNECT,
+    "connect_tcp.complete": None,
+    "connect_unix_socket.started": Phase.CONNECT,
+    "connect_unix_socket.complete": None,
+    "start_tls.started": Phase.CONNECT,
+    "start_tls.complete": None,
+    "send_request_headers.started": Phase.SEND,
+    "send_request_body.complete": Phase.WAIT,
+}
+"""Events of httpcore's trace extension, less their `connection.`, `http11.` or `http2.`."""
+
+
+class _Trace:
+    """The trace extension of one request, and its body's pull; passes events on to the user's."""
+
+    def __init__(self, attempt: Attempt, theirs: Callable[[str, Any], Any] | None) -> None:
+        self.attempt = attempt
+        self._theirs = theirs
+        self._in_tunnel = False
+
+    def __call__(self, name: str, info: Any) -> Any:
+        guarded(_TARGET, self._event, name.partition(".")[2], info)
+        return self._theirs(name, info) if self._theirs is not None else None
+
+    def _event(self, name: str, info: Any) -> None:
+        if name == "send_request_headers.started":
+            # A proxy's CONNECT is part of making the connection.
+            self._in_tunnel = getattr(info.get("request"), "method", None) == b"CONNECT"
+        elif name == "start_tls.started":
+            self._in_tunnel = False
+        if self._in_tunnel:
+            return
+        if name in _MARKS:
+            self.attempt.mark(_MARKS[name])
+        elif name == "receive_response_body.complete":
+            self.attempt.body_complete()
+        elif name == "response_closed.complete":
+            self.attempt.body_ended()
+
+    def __enter__(self) -> None:
+        """The body is asked for more."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Its end shows in the events."""
+
+    def received(self, _: Any) -> None:
+        guarded(_TARGET, self.attempt.body_received)
+
+    def closed(self, error: BaseException | None) -> None:
+        """See `__exit__`."""
+
+    def abandoned(self) -> None:
+        """See `__exit__`."""
+
+
+class _AsyncTrace(_Trace):
+    """httpcore asks for a coroutine function where the client is asynchronous."""
+
+    async def __call__(self, name: str, info: Any) -> None:
+        result = super().__call__(name, info)
+        if result is not None:
+            await result
+
+
+def _sends(trace: type[_Trace]) -> Callable[..., Any]:
+    """Wraps `Client.send`: each request that a call sends is an attempt."""
+
+    def send(wrapped: Callable[..., Any], _: Any, args: Any, kwargs: Any) -> Any:
+        call = call_underway()
+        attempt = None
+        if call is not None:
+            attempt = guarded(_TARGET, _begin, call, _request(args, kwargs), trace)
+        return (
+            wrapped(*args, **kwargs) if attempt is None else run_in(attempt, wrapped, args, kwargs)
+        )
+
+    return send
+
+
+def _begin(call: Call, request: Any, trace: type[_Trace]) -> Attempt | None:
+    attempt = call.begin_attempt(request.url.host)
+    if attempt is not None:
+        attempt.name_parent(request.headers)
+        traced = trace(attempt, request.extensions.get(_TRACE))
+        request.extensions = {**request.extensions, _TRACE: traced}
+    return attempt
+
+
+def _handle(wrapped: Callable[..., Any], _: Any, args: Any, kwargs: Any) -> Any:
+    """Wraps `HTTPTransport.handle_request`: here the pool is asked, and the body is born."""
+    trace = getattr(_request(args, kwargs), "extensions", {}).get(_TRACE)
+    if not isinstance(trace, _Trace):
+        return wrapped(*args, **kwargs)
+    guarded(_TARGET, trace.attempt.mark, Phase.POOL_WAIT)
+    return then(wrapped(*args, **kwargs), partial(_measured, trace))
+
+
+def _measured(trace: _Trace, response: Any) -> Any:
+    guarded(_TARGET, setattr, response, "stream", Body(response.stream, trace))
+    return response
+
+
+def _request(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return args[0] if args else kwargs.get("request")
+
+
+TARGETS: Final = tuple(
+    Target(module, attribute, wrapper)
+    for module in ("httpx2", "httpx")
+    for attribute, wrapper in (
+        ("Client.send", _sends(_Trace)),
+        ("AsyncClient.send", _sends(_AsyncTrace)),
+        ("HTTPTransport.handle_request", _handle),
+        ("AsyncHTTPTransport.handle_async_request", _handle),
+    )
+)

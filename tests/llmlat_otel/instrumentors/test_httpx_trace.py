@@ -1,0 +1,101 @@
+"""httpcore's trace events: which begin and end a phase, and that the user's own still get them."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from llmlat_otel.instrumentors.httpx import _AsyncTrace, _Trace
+
+POST: dict[str, Any] = {"request": SimpleNamespace(method=b"POST")}
+CONNECT: dict[str, Any] = {"request": SimpleNamespace(method=b"CONNECT")}
+
+
+class Marks:
+    """An attempt that writes down what it is told."""
+
+    def __init__(self):
+        self.lines = []
+
+    def mark(self, phase):
+        self.lines.append(phase and phase.value)
+
+    def body_complete(self):
+        self.lines.append("complete")
+
+    def body_ended(self):
+        self.lines.append("ended")
+
+
+@pytest.fixture
+def attempt() -> Any:
+    return Marks()
+
+
+def announce(trace, *events):
+    for name, info in events:
+        for step in ("started", "complete"):
+            trace(f"{name}.{step}", info)
+
+
+REQUEST: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("http11.send_request_headers", POST),
+    ("http11.send_request_body", POST),
+    ("http11.receive_response_headers", POST),
+    ("http11.receive_response_body", POST),
+    ("http11.response_closed", {}),
+)
+
+
+def test_a_new_connection(attempt):
+    announce(_Trace(attempt, None), ("connection.connect_tcp", {}), ("connection.start_tls", {}))
+    assert attempt.lines == ["connect", None, "connect", None]
+
+
+@pytest.mark.parametrize("protocol", ["http11", "http2"])
+def test_a_request(attempt, protocol):
+    events = [(name.replace("http11", protocol), info) for name, info in REQUEST]
+    announce(_Trace(attempt, None), *events)
+    assert attempt.lines == ["send", "wait", "complete", "ended"]
+
+
+def test_a_proxys_tunnel_is_part_of_the_connection(attempt):
+    tunnel = [(name, CONNECT if info is POST else info) for name, info in REQUEST[:3]]
+    announce(
+        _Trace(attempt, None),
+        ("connection.connect_tcp", {}),
+        *tunnel,
+        ("connection.start_tls", {}),
+        *REQUEST[:2],
+    )
+    assert attempt.lines == ["connect", None, "connect", None, "send", "wait"]
+
+
+def test_a_leaked_body_that_is_given_up_is_not_complete(attempt):
+    trace = _Trace(attempt, None)
+    trace("http11.receive_response_body.failed", {"exception": GeneratorExit()})
+    assert attempt.lines == []
+
+
+def test_the_users_own_trace_gets_every_event(attempt):
+    seen = []
+    announce(_Trace(attempt, lambda name, info: seen.append((name, info))), *REQUEST)
+    assert len(seen) == 2 * len(REQUEST)
+    assert seen[0] == ("http11.send_request_headers.started", POST)
+
+
+def test_the_users_own_coroutine_function_is_awaited(attempt):
+    seen = []
+
+    async def theirs(name, info):
+        await asyncio.sleep(0)
+        seen.append(name)
+
+    async def main():
+        await _AsyncTrace(attempt, theirs)("http11.send_request_headers.started", POST)
+        await _AsyncTrace(attempt, None)("http11.send_request_body.complete", {})
+
+    asyncio.run(main())
+    assert attempt.lines == ["send", "wait"]
+    assert seen == ["http11.send_request_headers.started"]

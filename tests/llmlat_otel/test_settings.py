@@ -1,0 +1,56 @@
+"""Settings: what the environment says, and what happens to nonsense."""
+
+import pytest
+
+from llmlat_otel.settings import PhasesMode, Settings
+
+
+def test_defaults():
+    assert Settings.from_environment({}) == Settings(
+        phases=PhasesMode.SPANS,
+        phase_min_ns=1_000_000,
+        reasoning_is_content=False,
+        stall_threshold_ns=1_000_000_000,
+    )
+
+
+def test_everything_can_be_set():
+    environment = {
+        "LLMLAT_PHASES": "Attributes",
+        "LLMLAT_PHASE_MIN": "2.5ms",
+        "LLMLAT_REASONING_IS_CONTENT": "true",
+        "LLMLAT_STALL_THRESHOLD": "500ms",
+    }
+    assert Settings.from_environment(environment) == Settings(
+        PhasesMode.ATTRIBUTES, 2_500_000, True, 500_000_000
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected_ns"),
+    [("0", 0), ("0.001", 1_000_000), ("3s", 3_000_000_000), ("7 us", 7_000), ("9ns", 9)],
+)
+def test_durations(raw, expected_ns):
+    assert Settings.from_environment({"LLMLAT_PHASE_MIN": raw}).phase_min_ns == expected_ns
+
+
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        ("LLMLAT_PHASES", "span"),
+        ("LLMLAT_PHASE_MIN", "-1ms"),
+        ("LLMLAT_PHASE_MIN", "nan"),
+        ("LLMLAT_REASONING_IS_CONTENT", "maybe"),
+        ("LLMLAT_STALL_THRESHOLD", "1h"),
+    ],
+)
+def test_nonsense_is_warned_of_once_and_the_default_taken(name, raw, caplog):
+    assert Settings.from_environment({name: raw}) == Settings()
+    assert len(caplog.records) == 1
+    assert name in caplog.text
+    assert raw in caplog.text
+
+
+def test_an_empty_value_is_no_value(caplog):
+    assert Settings.from_environment({"LLMLAT_PHASES": " "}) == Settings()
+    assert not caplog.records
