@@ -1,0 +1,1 @@
+"""Joins spans into traces and explains where their time went."""

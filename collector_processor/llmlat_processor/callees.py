@@ -1,0 +1,81 @@
+"""Which calls of a trace still miss their callee's spans, and whose are worth waiting for.
+
+Caller and callee export by themselves, seconds apart, so a trace can look complete when half of
+it is still to come. But a vendor's API never sends a span: who was asked a hundred times and
+never told anything is not waited for any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from llmlat_processor.model import CLIENT, CONSUMER, PARENT_IS_REMOTE, SERVER, Span
+from llmlat_semconv import attributes as names
+from llmlat_semconv.values import OperationName
+
+_INFERENCES: Final = {
+    OperationName.CHAT.value,
+    OperationName.TEXT_COMPLETION.value,
+    OperationName.GENERATE_CONTENT.value,
+}
+
+
+class Callees:
+    """What is known of the targets of calls; bounded, the first ones forgotten first."""
+
+    def __init__(self, hopeless_calls: int, targets: int) -> None:
+        self._hopeless_calls = hopeless_calls
+        self._most_targets = targets
+        self._silent_calls: dict[str, int] = {}  # target -> calls in a row without a callee
+
+    def are_missing(self, spans: Sequence[Span]) -> bool:
+        """Whether a call has no callee among the spans, although its target may have one."""
+        return any(
+            not answered and self._silent_calls.get(target, 0) < self._hopeless_calls
+            for target, answered in _calls(spans)
+        )
+
+    def learn(self, spans: Sequence[Span]) -> None:
+        """Remember which targets had a callee in a trace that is complete."""
+        for target, answered in _calls(spans):
+            silent = self._silent_calls.pop(target, 0)
+            self._silent_calls[target] = 0 if answered else silent + 1
+            if len(self._silent_calls) > self._most_targets:
+                del self._silent_calls[next(iter(self._silent_calls))]
+
+
+def _calls(spans: Sequence[Span]) -> Iterable[tuple[str, bool]]:
+    """Target of each call, and whether its callee has told of it.
+
+    A call that is made through another one (its transport, its attempts) is judged by that one,
+    and the callee may hang under either.
+    """
+    calls = {span.span_id: span for span in spans if _is_call(span)}
+    answered = {span.parent_id for span in spans if _is_remote(span, calls)}
+    outer = {call.parent_id for call in calls.values()}
+    for span_id, call in calls.items():
+        if span_id not in outer:
+            yield _target(call, calls), not answered.isdisjoint((span_id, call.parent_id))
+
+
+def _is_call(span: Span) -> bool:
+    if span.kind == CLIENT:
+        return True
+    operation = span.attributes.get(names.GEN_AI_OPERATION_NAME)
+    return operation in _INFERENCES and span.kind not in (SERVER, CONSUMER)
+
+
+def _is_remote(span: Span, calls: Mapping[bytes, Span]) -> bool:
+    if span.kind in (SERVER, CONSUMER) or span.flags & PARENT_IS_REMOTE:
+        return True
+    caller = calls.get(span.parent_id)
+    return caller is not None and caller.resource.process != span.resource.process
+
+
+def _target(call: Span, calls: Mapping[bytes, Span]) -> str:
+    """Who was called: the address where it is known, else what the call is named."""
+    address = call.attributes.get(names.SERVER_ADDRESS)
+    if address is None and call.parent_id in calls:
+        address = calls[call.parent_id].attributes.get(names.SERVER_ADDRESS)
+    return str(address) if address else f"{call.resource.service} {call.name}"

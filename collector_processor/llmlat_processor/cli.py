@@ -1,0 +1,248 @@
+"""The command line `llmlat`: what may be asked, and who answers it."""
+
+# ruff: noqa: PLC0415 - a command's imports wait for it: help is fast, and works without the extra
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Final
+
+DISTRIBUTION: Final = "llmlat-otel"
+OPTIONAL: Final = frozenset({"google", "grpc", "orjson", "rich"})
+
+DONE: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+BROKEN_PIPE: Final = 141
+INTERRUPTED: Final = 130
+
+OVERVIEW: Final = """\
+start here:
+  llmlat watch                            then run an app with `import llmlat_otel.auto`
+  llmlat show traces.jsonl                the same from a file
+  llmlat profile timelines.jsonl          a report on many requests
+
+`llmlat COMMAND --help` has examples.
+"""
+
+WATCH: Final = """\
+examples:
+  llmlat watch                            receives on 127.0.0.1:4317, draws each trace
+  llmlat watch --listen 127.0.0.1:0       on a free port
+  llmlat watch --traces 1 --json          one trace as a line of JSON, then ends
+
+in the app:
+  export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317
+  import llmlat_otel.auto
+"""
+
+SHOW: Final = """\
+files hold OTLP as JSON or protobuf, or the lines of the collector's file exporter; - is stdin
+
+examples:
+  llmlat show traces.jsonl
+  llmlat show traces.jsonl --trace 4bf9   traces whose id starts with 4bf9
+  llmlat show traces.jsonl --what-if queue=0.5 --what-if decode=-720ms
+  llmlat show traces.jsonl --what-if tool:get_orders=0.5
+  llmlat show traces.jsonl --what-if prefill@00f067aa=0.75
+  cat traces.pb | llmlat show - --json
+
+a what-if names a phase, of every operation or of one (:NAME, @SPAN ID), or an operation
+(@SPAN ID); it changes it by a factor or an amount (+20ms, -1.5s)
+
+exit codes: 0 shown, 1 nothing could be shown, 2 wrong usage or a what-if without an answer
+"""
+
+PROFILE: Final = """\
+one JSON object a line: request_id, prompt_tokens, output_tokens, and in milliseconds
+client_send_ms, gateway_arrival_ms, queue_enter_ms, prefill_start_ms, prefill_end_ms,
+first_token_server_ms, first_token_client_ms, last_token_client_ms
+
+examples:
+  llmlat profile timelines.jsonl
+  llmlat profile timelines.jsonl --percentiles 50,90,99 --json
+  llmlat profile --demo                   a growing queue, and a record that is refused
+
+exit codes: 0 reported, 2 wrong usage, or refused: a file with a defect gives no figures
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        argv: arguments without the program's name; None takes the process's own.
+
+    Returns:
+        The exit code. Wrong usage raises SystemExit(2), as argparse does.
+    """
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.command is None:
+        parser.print_help()
+        return DONE
+    answer = {"watch": _watch, "show": _show, "profile": _profile}[arguments.command]
+    try:
+        return answer(arguments)
+    except ModuleNotFoundError as error:
+        return _explain_missing(arguments.command, error)
+    except BrokenPipeError:  # `llmlat show ... | head`: the reader has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="llmlat",
+        description="Where did the time of an LLM request go?",
+        epilog=OVERVIEW,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"llmlat {version(DISTRIBUTION)}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _watch_arguments(_command(commands, "watch", "receive spans and draw each trace", WATCH))
+    _show_arguments(_command(commands, "show", "explain the traces in files", SHOW))
+    _profile_arguments(_command(commands, "profile", "report on request timelines", PROFILE))
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    summary: str,
+    epilog: str,
+) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary.capitalize()}.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _watch_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--listen",
+        default="127.0.0.1:4317",
+        metavar="HOST:PORT",
+        help="where to receive OTLP over gRPC (default: %(default)s; port 0 is a free one)",
+    )
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each trace")
+    parser.add_argument(
+        "--traces", type=_at_least_one, metavar="N", help="end after N traces, with exit code 0"
+    )
+
+
+def _show_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE", help="OTLP spans; - is standard input")
+    parser.add_argument("--trace", default="", metavar="ID", help="only trace ids that start so")
+    parser.add_argument(
+        "--what-if",
+        action="append",
+        default=[],
+        metavar="TARGET=CHANGE",
+        help="what another duration would have changed; may be given several times",
+    )
+    parser.add_argument("--all", action="store_true", help="leave nothing out of the pictures")
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each trace")
+
+
+def _profile_arguments(parser: argparse.ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("file", nargs="?", metavar="FILE", help="timelines; - is standard input")
+    source.add_argument("--demo", action="store_true", help="a population made for showing")
+    parser.add_argument(
+        "--percentiles",
+        type=_percentiles,
+        default=(50, 95, 99),
+        metavar="P,P,...",
+        help="which percentiles to take (default: 50,95,99)",
+    )
+    parser.add_argument("--json", action="store_true", help="JSON instead of text")
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    from llmlat_processor import service
+    from llmlat_processor.commands.watch import watch
+
+    # A parent that ends us gets the same orderly end, with the books, as Ctrl-C at a terminal.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return watch(
+        arguments.listen,
+        service.watch,
+        limit=arguments.traces,
+        as_json=arguments.json,
+        out=sys.stdout,
+        err=sys.stderr,
+    )
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from llmlat_processor.commands.show import Request, show
+    from llmlat_processor.commands.what_if import parse
+
+    try:
+        suppositions = [parse(text) for text in arguments.what_if]
+    except ValueError as error:
+        print(f"llmlat show: {error}", file=sys.stderr)
+        return USAGE
+    request = Request(
+        files=arguments.files,
+        trace=arguments.trace.lower(),
+        suppositions=suppositions,
+        as_json=arguments.json,
+        everything=arguments.all,
+    )
+    return show(request, sys.stdout, sys.stderr)
+
+
+def _profile(arguments: argparse.Namespace) -> int:
+    from llmlat_processor.commands.profile import profile_demo, profile_file
+
+    as_json, percentiles = arguments.json, arguments.percentiles
+    if arguments.demo:
+        return profile_demo(as_json=as_json, percentiles=percentiles, out=sys.stdout)
+    return profile_file(
+        arguments.file,
+        as_json=as_json,
+        percentiles=percentiles,
+        out=sys.stdout,
+        err=sys.stderr,
+    )
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return int(text)
+
+
+def _percentiles(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) <= 100 for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers up to 100")
+    return tuple(dict.fromkeys(int(part) for part in parts))
+
+
+def _explain_missing(command: str, error: ModuleNotFoundError) -> int:
+    """Name the extra that holds an optional package; anything else missing is a fault of ours."""
+    package = (error.name or "").partition(".")[0]
+    if package not in OPTIONAL:
+        raise error
+    print(
+        f"llmlat {command} needs {package}, which is not installed here:\n"
+        f"  pip install '{DISTRIBUTION}[processor]'",
+        file=sys.stderr,
+    )
+    return FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

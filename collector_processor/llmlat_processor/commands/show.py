@@ -1,0 +1,111 @@
+"""`llmlat show`: spans from files in, every trace explained on the terminal or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TextIO
+
+from rich.console import Console
+
+from llmlat_processor import files
+from llmlat_processor.commands.output import AnswersByRoot, draw, write_line
+from llmlat_processor.commands.what_if import Supposition, answer
+from llmlat_processor.model import ExplainedTrace, Span
+from llmlat_processor.pipeline import process
+from llmlat_processor.views.terminal import Answer
+
+DONE: Final = 0
+NOTHING_SHOWN: Final = 1
+UNANSWERED: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What `show` was asked for.
+
+    Attributes:
+        files: paths; `-` is standard input.
+        trace: start of a trace id in hex; empty for every trace.
+        suppositions: the what-ifs.
+        as_json: one JSON document a trace and line instead of pictures.
+        everything: True leaves nothing out of the pictures.
+    """
+
+    files: Sequence[str]
+    trace: str
+    suppositions: Sequence[Supposition]
+    as_json: bool
+    everything: bool
+
+
+def show(request: Request, out: TextIO, err: TextIO) -> int:
+    """Explain every trace of the files; exit code 1 where there is none to show.
+
+    A what-if that no trace could answer is exit code 2, after all has been shown.
+    """
+    spans = _load(request.files, err)
+    traces = _by_trace(spans, request.trace)
+    if not traces:
+        print(f"llmlat show: {_why_nothing(spans, request.trace)}", file=err)
+        return NOTHING_SHOWN
+    console = Console(file=out)
+    answered: set[str] = set()
+    for members in traces:
+        explained = process(members)
+        answers = _answers(explained, request.suppositions, err)
+        answered.update(answer.asked for given in answers.values() for answer in given)
+        if request.as_json:
+            write_line(explained, out, answers)
+        else:
+            draw(explained, console, answers, everything=request.everything)
+    return DONE if answered.issuperset(asked.text for asked in request.suppositions) else UNANSWERED
+
+
+def _load(paths: Sequence[str], err: TextIO) -> list[Span]:
+    """Every span of the files; what is damaged is said with file and line, and passed over."""
+    spans: list[Span] = []
+    for path in paths:
+        try:
+            loaded = files.load(path)
+        except files.UnreadableFileError as error:
+            print(f"llmlat show: {error}", file=err)
+            continue
+        spans.extend(loaded.spans)
+        for damaged in loaded.damaged:
+            print(f"llmlat show: {damaged}", file=err)
+        if loaded.spans and loaded.damaged:
+            print(f"llmlat show: {path}: the rest of it is shown", file=err)
+    return spans
+
+
+def _by_trace(spans: Iterable[Span], prefix: str) -> list[list[Span]]:
+    """Spans of each trace that is asked for, in the order of first appearance."""
+    traces: dict[bytes, list[Span]] = {}
+    for span in spans:
+        traces.setdefault(span.trace_id, []).append(span)
+    return [members for trace, members in traces.items() if trace.hex().startswith(prefix)]
+
+
+def _why_nothing(spans: Sequence[Span], prefix: str) -> str:
+    if not spans:
+        return "no span could be read"
+    known = dict.fromkeys(span.trace_id.hex() for span in spans)
+    listed = ", ".join([*known][:5]) + (", ..." if len(known) > 5 else "")
+    return f"no trace id starts with {prefix!r}; there are {listed}"
+
+
+def _answers(
+    explained: ExplainedTrace, suppositions: Sequence[Supposition], err: TextIO
+) -> AnswersByRoot:
+    answers: dict[Span, list[Answer]] = {}
+    for supposition in suppositions:
+        try:
+            given = answer(supposition, explained)
+        except ValueError as error:
+            trace = explained.trace.trace_id.hex()
+            print(f"llmlat show: trace {trace}: {error}", file=err)
+            continue
+        for root, one in given.items():
+            answers.setdefault(root, []).append(one)
+    return answers

@@ -1,0 +1,1 @@
+"""The four pure steps from spans to an explained trace; they know nothing of each other."""

@@ -1,0 +1,161 @@
+"""What is written back: attributes for operations and roots, findings as events on witnesses.
+
+Nothing received is changed; all of this is added. An operation off the path says so by silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from llmlat_processor.model import (
+    AlignedTrace,
+    Annotation,
+    AttributeValue,
+    CriticalPaths,
+    Event,
+    ExplainedTrace,
+    Finding,
+    Path,
+    RootPaths,
+    Span,
+)
+from llmlat_semconv import attributes as names
+from llmlat_semconv import events
+from llmlat_semconv.phases import (
+    critical_path_duration_attribute,
+    finding_attribute,
+    ttft_path_duration_attribute,
+)
+from llmlat_semconv.values import SectionLabel
+from llmlat_semconv.version import CONTRACT_VERSION
+
+ALGORITHM: Final = f"llmlat/{CONTRACT_VERSION}"
+"""Name of the rules by which the paths were found."""
+
+MAX_TEXT_BYTES: Final = 2_000
+"""Tempo cuts strings at 2,048 bytes; ours stay below, cut on a character border."""
+
+_Added = dict[str, AttributeValue]
+
+
+def annotate(aligned: AlignedTrace, paths: CriticalPaths) -> ExplainedTrace:
+    """Say of every operation what the paths say of it, and of every witness what it proves."""
+    findings = aligned.trace.findings + paths.findings
+    added: dict[Span, _Added] = {}
+    for root in paths.roots:
+        _add_self_times(root, added)
+        _of(added, root.root).update(_root_attributes(aligned, root, findings))
+    witnessed = _events(aligned, findings) if findings else {}
+    annotations = {span: Annotation(values) for span, values in added.items()}
+    for span, found in witnessed.items():
+        annotations[span] = Annotation(added.get(span, {}), tuple(found))
+    return ExplainedTrace(aligned, paths, findings, annotations)
+
+
+def seconds(duration_ns: int) -> float:
+    """Double seconds, rounded to the microsecond: viewers print every digit they get."""
+    return round(duration_ns / 1e9, 6)
+
+
+def _of(added: dict[Span, _Added], span: Span) -> _Added:
+    return added.setdefault(span, {})
+
+
+def _add_self_times(root: RootPaths, added: dict[Span, _Added]) -> None:
+    total = root.e2e.duration_ns
+    for span, size in root.self_times_ns.items():
+        added[span] = {
+            names.LLMLAT_CRITICAL_PATH_IS_ON_PATH: True,
+            names.LLMLAT_CRITICAL_PATH_SELF_TIME: seconds(size),
+            names.LLMLAT_CRITICAL_PATH_SHARE: round(size / total, 6) if total else 0.0,
+        }
+    for span, size in root.ttft_self_times_ns.items():
+        values = _of(added, span)
+        values[names.LLMLAT_TTFT_PATH_IS_ON_PATH] = True
+        values[names.LLMLAT_TTFT_PATH_SELF_TIME] = seconds(size)
+    for span, size in root.slacks_ns.items():
+        _of(added, span)[names.LLMLAT_CRITICAL_PATH_SLACK] = seconds(size)
+
+
+def _root_attributes(
+    aligned: AlignedTrace, root: RootPaths, findings: tuple[Finding, ...]
+) -> _Added:
+    values: _Added = {
+        names.LLMLAT_CRITICAL_PATH_ALGORITHM: ALGORITHM,
+        names.LLMLAT_CRITICAL_PATH_COMPLETE: aligned.trace.complete,
+        names.LLMLAT_CRITICAL_PATH_AMBIGUOUS: False,
+        names.LLMLAT_CRITICAL_PATH_EPSILON: max(aligned.resolutions_ns.values(), default=0) / 1e9,
+        names.LLMLAT_CRITICAL_PATH_TAIL: aligned.trace.assumptions.tail_ns / 1e9,
+        names.LLMLAT_CRITICAL_PATH_DURATION: seconds(root.e2e.duration_ns),
+        names.LLMLAT_CRITICAL_PATH_SUMMARY: summary(root.e2e),
+    }
+    if root.e2e.dominant is not None:
+        values[names.LLMLAT_CRITICAL_PATH_DOMINANT_PHASE] = root.e2e.dominant.value
+    values.update(_totals(root.e2e, critical_path_duration_attribute))
+    values.update(_ttft_attributes(root))
+    values.update({finding_attribute(finding.kind): True for finding in findings})
+    return values
+
+
+def _ttft_attributes(root: RootPaths) -> _Added:
+    if root.ttft is None:
+        absence = root.ttft_absence
+        return {names.LLMLAT_TTFT_PATH_ABSENT_REASON: absence.value if absence else None}
+    values: _Added = {
+        names.LLMLAT_TTFT_PATH_DURATION: seconds(root.ttft.duration_ns),
+        names.LLMLAT_TTFT_PATH_SUMMARY: summary(root.ttft),
+    }
+    if root.ttft.dominant is not None:
+        values[names.LLMLAT_TTFT_PATH_DOMINANT_PHASE] = root.ttft.dominant.value
+    if root.ttft.root is not root.root:
+        values[names.LLMLAT_TTFT_PATH_ROOT] = root.ttft.root.span_id.hex()
+    values.update(_totals(root.ttft, ttft_path_duration_attribute))
+    return values
+
+
+def _totals(path: Path, name: Callable[[SectionLabel], str]) -> _Added:
+    return {name(label): seconds(size) for label, size in path.totals_ns.items()}
+
+
+def summary(path: Path) -> str:
+    """One line that a person reads: `decode vllm 3.4 s (53 %), queue vllm 0.92 s (14 %)`."""
+    total = path.duration_ns
+    words = [
+        f"{label.value} {service} {_two_digits(size)} ({100 * size / total:.0f} %)"
+        for label, service, size in path.largest()
+    ]
+    text = ", ".join(words).encode()
+    return text[:MAX_TEXT_BYTES].decode(errors="ignore")
+
+
+def _two_digits(duration_ns: int) -> str:
+    value, unit = (duration_ns / 1e9, "s") if duration_ns >= 10**8 else (duration_ns / 1e6, "ms")
+    return f"{value:.2g} {unit}" if value < 100 else f"{value:.0f} {unit}"
+
+
+def _events(aligned: AlignedTrace, findings: tuple[Finding, ...]) -> Mapping[Span, list[Event]]:
+    """One event per finding on each witness, at the start of the span: always inside it."""
+    by_id: dict[bytes, list[Span]] = {}
+    for span in aligned.trace.spans:
+        by_id.setdefault(span.span_id, []).append(span)
+    witnessed: dict[Span, list[Event]] = {}
+    for finding in findings:
+        attributes = _finding_attributes(finding)
+        for witness in finding.witnesses or (finding.of,):
+            for span in by_id.get(witness, ()):
+                event = Event(events.LLMLAT_FINDING, span.start_ns, attributes)
+                witnessed.setdefault(span, []).append(event)
+    return witnessed
+
+
+def _finding_attributes(finding: Finding) -> _Added:
+    values: _Added = {
+        names.LLMLAT_FINDING_KIND: finding.kind.value,
+        names.LLMLAT_FINDING_WITNESSES: [witness.hex() for witness in finding.witnesses],
+    }
+    if finding.amount_ns is not None:
+        values[names.LLMLAT_FINDING_AMOUNT] = seconds(finding.amount_ns)
+    if finding.epsilon_ns is not None:
+        values[names.LLMLAT_FINDING_EPSILON] = finding.epsilon_ns / 1e9
+    return values

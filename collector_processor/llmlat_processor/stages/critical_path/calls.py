@@ -1,0 +1,202 @@
+"""Which operations are calls, which spans are only their transport, and who answers whom.
+
+chat ──────────────────────────      chat ─────────────────────────
+└ HTTP client span ───       =>      └ engine (the chat's callee) ──
+└ engine ──────────────
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from llmlat_processor.model import CLIENT, CONSUMER
+from llmlat_processor.stages.critical_path.facts import attempt_facts
+from llmlat_processor.stages.critical_path.tree import Call, Node, Tree
+from llmlat_semconv.values import FindingKind, SectionLabel
+
+DISAGREEMENT_NS = 5_000_000
+"""Two accounts of one phase may differ by this much, or by a twentieth of the larger."""
+
+
+def find_calls(tree: Tree) -> None:
+    """Splice transports out, hand callees to their attempts, and mark the calls of a tree."""
+    order = list(tree.roots)
+    for node in order:  # parents first: a spliced child is seen under its new parent
+        if node.children:
+            _settle_children(node)
+            order.extend(node.children)
+    tree.order = order
+    for node in order:
+        if node.leaf and node.facts is None and node.span.kind != CLIENT:
+            continue
+        callees = _callees(node)
+        if _is_call(node, callees):
+            node.call = Call(callees)
+            if len(callees) == 1:
+                node.call.callee = callees[0]
+
+
+def _settle_children(node: Node) -> None:
+    facts = node.facts
+    if facts is None or not (facts.is_inference or facts.attempt is not None):
+        _hand_callees_to_first_attempt(node)
+        return
+    transports = [child for child in node.children if _is_transport(child)]
+    attempts = [child for child in node.children if _attempt_number(child) is not None]
+    if len(transports) == 1 and not attempts:
+        _splice(node, transports[0])
+    elif len(transports) > 1 and not attempts and facts.attempt is None:
+        for number, child in enumerate(transports, 1):
+            child.facts = attempt_facts(child.span, child.start_ns, number)
+    _hand_callees_to_first_attempt(node)
+
+
+def _is_transport(node: Node) -> bool:
+    """A local CLIENT span that says nothing of its own: HTTP under an inference."""
+    return (
+        node.span.kind == CLIENT and not node.remote and (node.facts is None or node.facts.is_plain)
+    )
+
+
+def _attempt_number(node: Node) -> int | None:
+    return node.facts.attempt if node.facts is not None and not node.remote else None
+
+
+def _splice(node: Node, transport: Node) -> None:
+    node.children.remove(transport)
+    node.leaf = not node.children
+    for child in transport.children:
+        node.adopt(child)
+
+
+def _hand_callees_to_first_attempt(node: Node) -> None:
+    """Attempt 1 has sent the operation's own id upstream: what answered it hangs too high."""
+    attempts = [
+        child
+        for child in node.children
+        if child.facts is not None and _attempt_number(child) is not None
+    ]
+    if not attempts:
+        return
+    first = min(attempts, key=lambda a: (_attempt_number(a) or 0, a.start_ns, a.span.span_id))
+    answered = [child for child in node.children if child.remote and not is_one_way(child)]
+    for child in answered:
+        node.children.remove(child)
+        first.adopt(child)
+
+
+def is_one_way(node: Node) -> bool:
+    """True for a message's consumer: nobody waits for it."""
+    return node.span.kind == CONSUMER
+
+
+def _callees(node: Node) -> list[Node]:
+    return [child for child in node.children if child.remote and not is_one_way(child)]
+
+
+def _is_call(node: Node, callees: Sequence[Node]) -> bool:
+    facts = node.facts
+    if node.span.kind == CLIENT:
+        return True
+    if facts is not None and (
+        facts.is_inference
+        or facts.attempt is not None
+        or bool(facts.reported)
+        or facts.has_envelopes
+    ):
+        return True
+    is_agent = facts is not None and facts.is_agent
+    return not is_agent and len(callees) == 1 and len(node.children) == 1
+
+
+def choose_callee(tree: Tree, node: Node, settle: Callable[[Node], None]) -> None:
+    """Of several remote children of one call, take one and explain the others.
+
+    Args:
+        tree: receives the findings.
+        node: a call whose remote children all have their accounts.
+        settle: recomputes the accounts of a node whose callee has changed.
+    """
+    call = node.call
+    if call is None or len(call.callees) < 2:
+        return
+    ours = [callee for callee in call.callees if _is_ours(callee)]
+    chosen = min(ours or call.callees, key=_longest_first)
+    call.callee = chosen
+    for other in call.callees:
+        if other is chosen:
+            continue
+        if _same_callee(chosen, other):
+            _compare(tree, chosen, other)
+        else:
+            _try_below(tree, chosen, other, settle)
+
+
+def _is_ours(node: Node) -> bool:
+    return node.facts is not None and node.facts.ours
+
+
+def _longest_first(node: Node) -> tuple[int, bool, int, bytes]:
+    gateway = node.facts is not None and node.facts.is_gateway
+    return (-output_ns(node), not gateway, node.start_ns, node.span.span_id)
+
+
+def output_ns(node: Node) -> int:
+    """How long a callee took up to its last output."""
+    return node.output.total_ns if node.output is not None else node.end_ns - node.start_ns
+
+
+def _same_callee(one: Node, other: Node) -> bool:
+    if not (_is_ours(one) and _is_ours(other)):
+        return True
+    assert one.facts is not None and other.facts is not None  # noqa: PT018 - for mypy
+    return (
+        one.span.resource.process == other.span.resource.process
+        or one.facts.boundary == other.facts.boundary
+    )
+
+
+def _compare(tree: Tree, chosen: Node, other: Node) -> None:
+    """Two accounts of one callee are compared phase by phase, never added."""
+    if chosen.facts is None or other.facts is None:
+        return
+    for label in SectionLabel:
+        one, two = chosen.facts.total_ns(label), other.facts.total_ns(label)
+        if one and two:
+            report_disagreement(tree, chosen, one, two, other)
+
+
+def report_disagreement(
+    tree: Tree, node: Node, one_ns: int, other_ns: int, *witnesses: Node
+) -> None:
+    """Say where two accounts of one phase differ beyond their tolerance."""
+    tolerance = max(DISAGREEMENT_NS, max(one_ns, other_ns) // 20)
+    difference = abs(one_ns - other_ns)
+    if difference > tolerance:
+        tree.find(
+            FindingKind.EVIDENCE_DISAGREES, node, difference, *witnesses, epsilon_ns=tolerance
+        )
+
+
+def _try_below(tree: Tree, chosen: Node, other: Node, settle: Callable[[Node], None]) -> None:
+    """A span that hangs too high becomes the callee's callee, if it fits that one's envelope."""
+    slots = [
+        node
+        for node in chosen.local_tree()
+        if node.call is not None and node.call.callee is None and node.call.envelope_ns > 0
+    ]
+    slot = max(slots, key=lambda node: node.call.envelope_ns if node.call else 0, default=None)
+    if slot is None or slot.call is None:
+        return
+    room = slot.call.envelope_ns + tree.epsilon_ns(slot, other) + tree.tail_ns
+    if output_ns(other) > room:
+        return
+    tree.find(FindingKind.HOP_BYPASSED, other, None, slot)
+    if other.parent is not None:
+        other.parent.children.remove(other)
+    slot.adopt(other)
+    slot.call.callee = other
+    node: Node | None = slot
+    while node is not None:
+        settle(node)
+        node = None if node is chosen else node.parent

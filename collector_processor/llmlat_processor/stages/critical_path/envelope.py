@@ -1,0 +1,186 @@
+"""The caller's waiting: which of its own time may be exchanged, and what it can lend beside it.
+
+send ███▒              ▒ the callee was already at work while the body was being sent
+wait   ▒▒▒▒▒▒▒▒
+finalize      ▒██      ▒ its last byte came while the caller was already finalizing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from llmlat_processor.stages.critical_path.account import Part, length
+from llmlat_processor.stages.critical_path.facts import ENVELOPE_LABELS
+from llmlat_processor.stages.critical_path.held import STREAMING
+from llmlat_processor.stages.critical_path.offer import Offer
+from llmlat_processor.stages.critical_path.tree import Node
+from llmlat_semconv.values import Evidence, SectionLabel
+
+FIRST_ENVELOPES: Final = (SectionLabel.WAIT, SectionLabel.UPSTREAM)
+NEXT_ENVELOPES: Final = (SectionLabel.FIRST_CONTENT, SectionLabel.UPSTREAM_STREAM)
+
+Labels = Sequence["SectionLabel | None"]
+"""Labels of envelopes; None stands for time under no phase."""
+
+Loans = dict[SectionLabel, int]
+"""Nanoseconds of `send` and `finalize` during which the callee was at work."""
+
+
+class Envelope:
+    """The pieces of a call under envelope phases, and the block to put an account in."""
+
+    def __init__(self, node: Node, parts: Sequence[Part], labels: Labels) -> None:
+        self.parts = parts
+        self.inside = [
+            isinstance(part, tuple) and part[0] is node and part[1] in labels for part in parts
+        ]
+        self.total_ns = sum(
+            length(part) for part, inside in zip(parts, self.inside, strict=True) if inside
+        )
+
+    def replaced(self, account: Sequence[Part]) -> list[Part]:
+        """The parts with the account in place of the longest block of envelopes."""
+        place = self._longest_block()
+        result: list[Part] = []
+        for position, part in enumerate(self.parts):
+            if position == place:
+                result.extend(account)
+            if not self.inside[position]:
+                result.append(part)
+        return result
+
+    def _longest_block(self) -> int:
+        best, best_size, start, size = 0, -1, 0, 0
+        for position, (part, inside) in enumerate(zip(self.parts, self.inside, strict=True)):
+            if not inside:
+                size = 0
+                continue
+            start = start if size else position
+            size += length(part)
+            if size > best_size:
+                best, best_size = start, size
+        return best
+
+
+def envelope_labels(node: Node) -> Labels:
+    """What may be exchanged of a whole call; without envelope phases, time under no phase."""
+    if _has_envelopes(node):
+        return tuple(ENVELOPE_LABELS)
+    return (None,)
+
+
+def first_labels(node: Node) -> tuple[Labels, Labels]:
+    """What may be exchanged up to the first output: at once, and where that is too short."""
+    if _has_envelopes(node):
+        return FIRST_ENVELOPES, NEXT_ENVELOPES
+    return (None,), ()
+
+
+def _has_envelopes(node: Node) -> bool:
+    facts = node.facts
+    return facts is not None and facts.has_envelopes and not facts.overflowed
+
+
+def has_attempts(node: Node) -> bool:
+    """True where the exchange belongs to the attempts below."""
+    return any(
+        child.facts is not None and child.facts.attempt is not None and not child.remote
+        for child in node.children
+    )
+
+
+def consumer_ns(node: Node) -> int:
+    """How long the caller held the stream between its pulls."""
+    return node.facts.consumer_ns if node.facts is not None else 0
+
+
+def split_upstream(node: Node, parts: Sequence[Part], needed_ns: int) -> list[Part]:
+    """Mark as `upstream` as much of the start of `upstream_stream` as an exchange needs."""
+    result: list[Part] = []
+    for part in parts:
+        if is_own(part, node, SectionLabel.UPSTREAM_STREAM) and needed_ns > 0:
+            taken = min(needed_ns, length(part))
+            needed_ns -= taken
+            result.append((node, SectionLabel.UPSTREAM, Evidence.MEASURED, taken))
+            rest = length(part) - taken
+            result.append((node, SectionLabel.UPSTREAM_STREAM, Evidence.MEASURED, rest))
+        else:
+            result.append(part)
+    return result
+
+
+def is_own(part: Part, node: Node, label: SectionLabel) -> bool:
+    """True for a piece that an operation owns under one label."""
+    return isinstance(part, tuple) and part[0] is node and part[1] is label
+
+
+def lend(node: Node, offer: Offer, parts: Sequence[Part], needed_ns: int) -> Loans:
+    """How much of `finalize` and `send` the callee was at work.
+
+    Where one clock shows the overlap, all of it; else no more than is needed to fit.
+    """
+    shown = _shown_overlaps(node, offer)
+    loans: Loans = {}
+    for label in (SectionLabel.FINALIZE, SectionLabel.SEND):
+        if label is SectionLabel.FINALIZE and not offer.last_byte:
+            continue
+        available = own_ns(node, parts, label)
+        loans[label] = min(available, shown.get(label, max(0, needed_ns)))
+        needed_ns -= loans[label]
+    return loans
+
+
+def _shown_overlaps(node: Node, offer: Offer) -> Loans:
+    """Overlaps that can be read off, where caller and callee share a clock."""
+    if node.facts is None or not offer.shares_clock_with(node):
+        return {}
+    overlaps: Loans = {}
+    for interval in node.facts.outer:
+        if interval.label is SectionLabel.SEND:
+            overlaps[interval.label] = max(0, interval.end_ns - offer.node.start_ns)
+        elif interval.label is SectionLabel.FINALIZE:
+            overlaps[interval.label] = max(0, _last_output(offer.node) - interval.start_ns)
+    return overlaps
+
+
+def _last_output(callee: Node) -> int:
+    return callee.start_ns + (callee.output.total_ns if callee.output is not None else 0)
+
+
+def own_ns(node: Node, parts: Sequence[Part], label: SectionLabel) -> int:
+    """How much of some parts an operation owns under one label."""
+    return sum(length(part) for part in parts if is_own(part, node, label))
+
+
+def repaid(parts: list[Part], node: Node, loans: Loans) -> list[Part]:
+    """Take what was borrowed out of `send`'s end and `finalize`'s start."""
+    owed = {label: size for label, size in loans.items() if size > 0}
+    if not owed:
+        return parts
+    result: list[Part] = []
+    for part in parts:
+        if isinstance(part, tuple) and part[0] is node and part[1] is not None and part[1] in owed:
+            taken = min(part[3], owed[part[1]])
+            owed[part[1]] -= taken
+            result.append((node, part[1], part[2], part[3] - taken))
+        else:
+            result.append(part)
+    return result
+
+
+def standing(node: Node, parts: list[Part]) -> list[Part]:
+    """No callee: envelopes stand; `stream` splits into waiting at the pull and the consumer."""
+    owed = consumer_ns(node)
+    if not owed:
+        return parts
+    result: list[Part] = []
+    for part in reversed(parts):
+        if isinstance(part, tuple) and part[0] is node and part[1] in STREAMING and owed:
+            taken = min(owed, part[3])
+            owed -= taken
+            result.append((node, SectionLabel.CONSUMER, Evidence.MEASURED, taken))
+            result.append((node, part[1], part[2], part[3] - taken))
+        else:
+            result.append(part)
+    return result[::-1]

@@ -1,0 +1,128 @@
+"""A caller's waiting exchanged for the callee's own account, by durations alone.
+
+    caller   send █ wait ▒▒▒▒▒▒▒▒▒▒▒▒ stream ▒▒▒▒▒▒▒▒▒▒ finalize █       E = wait + stream
+    callee            queue ██ prefill ███ decode ████████               C = start .. last output
+    path     send █ queue ██ prefill ███ decode ████████ transit ░░ finalize █
+
+The sum of both legs of transit is E - C, whatever the clocks say; how it splits is not known.
+"""
+
+from __future__ import annotations
+
+from llmlat_processor.stages.critical_path.account import Part
+from llmlat_processor.stages.critical_path.envelope import (
+    Envelope,
+    Labels,
+    consumer_ns,
+    envelope_labels,
+    first_labels,
+    has_attempts,
+    lend,
+    repaid,
+    split_upstream,
+    standing,
+)
+from llmlat_processor.stages.critical_path.held import note_held
+from llmlat_processor.stages.critical_path.offer import Offer, first_offer, whole_offer
+from llmlat_processor.stages.critical_path.tree import Node, Tree
+from llmlat_semconv.values import Evidence, FindingKind, SectionLabel
+
+
+def exchange_whole(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
+    """Exchange a call's envelopes for its callee's account up to the last output."""
+    call = node.call
+    if call is None:
+        return parts
+    envelope = Envelope(node, parts, envelope_labels(node))
+    call.envelope_ns = envelope.total_ns
+    offer = None if has_attempts(node) else whole_offer(node, call)
+    if offer is None or envelope.total_ns == 0:
+        return standing(node, parts)
+    needed_ns = offer.sure_ns - envelope.total_ns
+    loans = lend(node, offer, parts, needed_ns)
+    room_ns = envelope.total_ns + sum(loans.values())
+    tolerance_ns = tree.epsilon_ns(node, offer.node) + tree.tail_ns
+    if offer.sure_ns > room_ns + tolerance_ns:
+        call.rejected = True
+        _report_misfit(tree, node, offer, room_ns, tolerance_ns)
+        return standing(node, parts)
+    call.send_overlap_ns = loans.get(SectionLabel.SEND, 0)
+    note_held(tree, node, call, tolerance_ns)
+    surplus = max(0, room_ns - offer.total_ns)
+    rest = _split(node, surplus, SectionLabel.CONSUMER, consumer_ns(node))
+    return repaid(envelope.replaced([*offer.fitted(room_ns), *rest]), node, loans)
+
+
+def exchange_first(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
+    """The same for a call entered before its end: up to the callee's first output."""
+    call = node.call
+    if call is None or call.rejected or has_attempts(node):
+        return parts
+    offer = first_offer(node, call)
+    primary, secondary = first_labels(node)
+    envelope = Envelope(node, parts, primary)
+    if offer is None or envelope.total_ns == 0 or _is_cut_short(node, envelope, primary):
+        return parts
+    overlap = min(call.send_overlap_ns, max(0, offer.total_ns - envelope.total_ns))
+    room_ns = envelope.total_ns + overlap
+    if offer.total_ns > room_ns + tree.epsilon_ns(node, offer.node):
+        missing = offer.total_ns - room_ns
+        envelope = Envelope(node, split_upstream(node, parts, missing), (*primary, *secondary[:1]))
+        room_ns = envelope.total_ns + overlap
+        if offer.sure_ns > room_ns + tree.epsilon_ns(node, offer.node):
+            return parts
+    surplus = max(0, room_ns - offer.total_ns)
+    rest = _split(node, surplus, SectionLabel.HELD, call.held_ns)
+    return repaid(
+        envelope.replaced([*offer.fitted(room_ns), *rest]), node, {SectionLabel.SEND: overlap}
+    )
+
+
+def _split(node: Node, surplus_ns: int, label: SectionLabel, amount_ns: int) -> list[Part]:
+    """What is left of the waiting: first what has a name of its own, then transit."""
+    named = min(surplus_ns, amount_ns)
+    evidence = Evidence.MEASURED if label is SectionLabel.CONSUMER else Evidence.DERIVED
+    return [
+        (node, label, evidence, named),
+        (node, SectionLabel.TRANSIT, Evidence.DERIVED, surplus_ns - named),
+    ]
+
+
+def _is_cut_short(node: Node, envelope: Envelope, labels: Labels) -> bool:
+    """Where the wait itself is cut, nothing says what of the callee lies in it."""
+    facts = node.facts
+    if facts is None:
+        return False
+    return envelope.total_ns < sum(facts.total_ns(label) for label in labels if label is not None)
+
+
+def first_extension_ns(node: Node) -> int:
+    """How much of `upstream_stream` a gateway's call needs for its callee's first output.
+
+    A role chunk can come before the first token: then the engine's prefill does not fit what
+    lies before the first upstream event.
+    """
+    call, facts = node.call, node.facts
+    if call is None or facts is None or call.rejected:
+        return 0
+    offer = first_offer(node, call)
+    if offer is None:
+        return 0
+    room_ns = facts.total_ns(SectionLabel.UPSTREAM) + call.send_overlap_ns
+    more_ns = facts.total_ns(SectionLabel.UPSTREAM_STREAM)
+    if offer.sure_ns > room_ns + more_ns:
+        return 0
+    return max(0, min(offer.total_ns - room_ns, more_ns))
+
+
+def _report_misfit(tree: Tree, node: Node, offer: Offer, room_ns: int, tolerance_ns: int) -> None:
+    """The callee took longer than the caller waited: said, and left off both paths."""
+    facts = node.facts
+    amount = (node.call.envelope_ns if node.call is not None else 0) - offer.total_ns
+    if facts is not None and (facts.cancelled or facts.failed):
+        kind = FindingKind.OUTLIVED_CANCELLED_PARENT
+    elif facts is not None and (facts.ours or facts.operation or facts.unary):
+        kind = FindingKind.NEGATIVE_TRANSIT
+    else:
+        kind, amount = FindingKind.OUTLIVED_PARENT, offer.total_ns - room_ns
+    tree.find(kind, offer.node, amount, node, epsilon_ns=tolerance_ns)

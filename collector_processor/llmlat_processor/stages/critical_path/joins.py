@@ -1,0 +1,180 @@
+"""Which operations an end waited for: joined children, and those that outlived their parent.
+
+parent  ──────────────          joined: ends before the parent does
+child   ──────
+child       ────────────      outlives it: joins the nearest ancestor that ends later,
+and before its start the path is in its own parent
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import attrgetter
+
+from llmlat_processor.stages.critical_path.calls import is_one_way
+from llmlat_processor.stages.critical_path.predecessors import relationship
+from llmlat_processor.stages.critical_path.tree import NOBODY, Node, Tree
+from llmlat_semconv import attributes as names
+from llmlat_semconv import events
+from llmlat_semconv.values import FindingKind, LinkRelationship
+
+_SPAN_ID = attrgetter("span.span_id")
+_START = attrgetter("start_ns")
+_UNTIL = attrgetter("until_ns")
+
+
+def join_children(tree: Tree) -> None:
+    """Fill `joined` of every node of a tree whose calls are known."""
+    speaking = [node for node in tree.order if node.span.events or node.span.links]
+    by_id = {node.span.span_id: node for node in tree.order} if speaking else {}
+    _join_all(tree, frozenset(_awaited(speaking, by_id)))
+    for node in tree.order:
+        if node.joined is not NOBODY:
+            _sort_latest_end_first(node.joined)
+
+
+def _sort_latest_end_first(nodes: list[Node]) -> None:
+    """Ties by the earlier start, then the span id: three stable sorts beat one with tuples."""
+    if len(nodes) > 1:
+        nodes.sort(key=_SPAN_ID)
+        nodes.sort(key=_START)
+        nodes.sort(key=_UNTIL, reverse=True)
+
+
+def _awaited(speaking: list[Node], by_id: dict[bytes, Node]) -> Iterator[Node]:
+    """Children that their parent says it waited for."""
+    for node in speaking:
+        for event in node.span.events:
+            ids = event.attributes.get(names.LLMLAT_JOIN_SPAN_IDS)
+            if event.name == events.LLMLAT_JOIN and isinstance(ids, (list, tuple)):
+                for text in ids:
+                    child = by_id.get(_identity(text))
+                    if child is not None and child.parent is node:
+                        yield child
+        for link in node.span.links:
+            if relationship(link.attributes) == LinkRelationship.JOINED:
+                child = by_id.get(link.span_id)
+                if child is not None and child.parent is node:
+                    yield child
+
+
+def _identity(text: object) -> bytes:
+    try:
+        return bytes.fromhex(text) if isinstance(text, str) else b""
+    except ValueError:
+        return b""
+
+
+def _join_all(tree: Tree, awaited: frozenset[Node]) -> None:
+    heights = _Heights()
+    for parent in tree.order:
+        if not parent.children:
+            continue
+        epsilon = tree.epsilon_ns(parent)
+        start, end = parent.start_ns - epsilon, parent.end_ns + epsilon
+        joined: list[Node] = []
+        for child in parent.children:
+            if child.foreign or (child.remote and parent.call is not None):
+                continue  # its stamps say nothing here; a call's callee comes by durations
+            if child.start_ns < start:
+                early = parent.start_ns - child.start_ns
+                tree.find(FindingKind.SAME_DOMAIN_ORDER, child, early, parent)
+            if child.end_ns <= end and child.facts is None and not is_one_way(child):
+                joined.append(child)
+            else:
+                _join(tree, parent, child, child in awaited, heights)
+        if parent.joined is not NOBODY:
+            parent.joined.extend(joined)
+        elif joined:
+            parent.joined = joined
+
+
+def _join(tree: Tree, parent: Node, child: Node, awaited: bool, heights: _Heights) -> None:
+    late = child.end_ns - parent.end_ns
+    facts = child.facts
+    if facts is not None and facts.lost:
+        return
+    if awaited:
+        if late > tree.epsilon_ns(parent):
+            tree.find(FindingKind.SAME_DOMAIN_ORDER, child, late, parent)
+            child.until_ns = parent.end_ns
+        parent.wait_for(child)
+        return
+    if is_one_way(child) or (facts is not None and facts.cancelled and _replaced(child)):
+        return
+    if late <= tree.epsilon_ns(parent):
+        parent.wait_for(child)
+        return
+    tree.find(FindingKind.OUTLIVED_PARENT, child, late, parent)
+    ancestor = heights.nearest(parent, child.end_ns - tree.epsilon_ns(parent))
+    if ancestor is not None:
+        ancestor.wait_for(child)
+
+
+def _replaced(child: Node) -> bool:
+    """A cancelled child is off the path only if an uncancelled sibling ended during it."""
+    siblings = child.parent.children if child.parent is not None else []
+    return any(
+        child.start_ns <= sibling.end_ns <= child.end_ns
+        for sibling in siblings
+        if sibling is not child
+        and not sibling.foreign
+        and not (sibling.facts is not None and sibling.facts.cancelled)
+    )
+
+
+class _Heights:
+    """The nearest ancestor that ends late enough, in O(log depth).
+
+    Each node points to its nearest local ancestor with a later end; along these pointers ends
+    rise, so a second, longer jump per node makes the search logarithmic (Myers, "An applicative
+    random-access stack", 1983). A deep chain of fire-and-forget spans costs no more than a wide
+    one.
+    """
+
+    def __init__(self) -> None:
+        self._above: dict[Node, tuple[Node | None, Node | None, int]] = {}
+
+    def nearest(self, node: Node, end_ns: int) -> Node | None:
+        """The nearest of a node and its ancestors in its process that ends at `end_ns` or later."""
+        self._build(node)
+        found: Node | None = node
+        while found is not None and found.end_ns < end_ns:
+            above, jump, _ = self._above[found]
+            found = jump if jump is not None and jump.end_ns < end_ns else above
+        return found
+
+    def _build(self, node: Node) -> None:
+        missing = []
+        upward: Node | None = node
+        while upward is not None and upward not in self._above:
+            missing.append(upward)
+            upward = None if upward.remote or upward.foreign else upward.parent
+        for below in reversed(missing):
+            self._add(below)
+
+    def _add(self, node: Node) -> None:
+        parent = None if node.remote or node.foreign else node.parent
+        if parent is None:
+            self._above[node] = (None, None, 0)
+            return
+        above = self._later(parent, node.end_ns)
+        if above is None:
+            self._above[node] = (None, None, 0)
+            return
+        _, jump, depth = self._above[above]
+        far = self._above[jump] if jump is not None else None
+        long_jump = above
+        if jump is not None and far is not None and depth - far[2] == far[2] - self._depth(far[1]):
+            long_jump = far[1] if far[1] is not None else above
+        self._above[node] = (above, long_jump, depth + 1)
+
+    def _depth(self, node: Node | None) -> int:
+        return self._above[node][2] if node is not None else 0
+
+    def _later(self, node: Node, end_ns: int) -> Node | None:
+        found: Node | None = node
+        while found is not None and found.end_ns <= end_ns:
+            above, jump, _ = self._above[found]
+            found = jump if jump is not None and jump.end_ns <= end_ns else above
+        return found

@@ -1,0 +1,44 @@
+"""Work, its overlap and its waste: kept apart from the path and never added to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate
+
+from llmlat_processor.model import Ledger, Path, Span
+from llmlat_processor.stages.critical_path.sink import subtree
+from llmlat_processor.stages.critical_path.tree import Node
+
+
+def ledger(root: Node, below: Iterable[Node], path: Path) -> Ledger:
+    """Close the books of one root: its work, and what of its path went into failed attempts."""
+    work, busy = _leaves_ns(root)
+    return Ledger(work, busy, _retry_waste(below, path))
+
+
+def _leaves_ns(root: Node) -> tuple[int, int]:
+    """Sum and union of the durations of the leaves in the root's process and clock domain."""
+    leaves = [
+        (node.start_ns, node.end_ns)
+        for node in root.local_tree()
+        if node.leaf or all(child.remote for child in node.children)
+    ]
+    work = sum(end - start for start, end in leaves)
+    leaves.sort()
+    reached = list(accumulate((end for _, end in leaves), max))
+    busy = leaves[0][1] - leaves[0][0] if leaves else 0
+    for (start, _), before, after in zip(leaves[1:], reached, reached[1:], strict=False):
+        busy += max(0, after - max(before, start))
+    return work, busy
+
+
+def _retry_waste(below: Iterable[Node], path: Path) -> int | None:
+    """Time of failed attempts on the path; None where no attempt is visible."""
+    attempts = [node for node in below if node.facts is not None and node.facts.attempt is not None]
+    if not attempts:
+        return None
+    failed: set[Span] = set()
+    for attempt in attempts:
+        if attempt.facts is not None and attempt.facts.failed:
+            failed.update(node.span for node in subtree(attempt))
+    return sum(section.duration_ns for section in path.sections if section.span in failed)

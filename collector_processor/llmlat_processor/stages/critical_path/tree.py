@@ -1,0 +1,269 @@
+"""The operations of a trace as linked nodes, each knowing its callees and its joined children."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from llmlat_processor.model import (
+    CLIENT,
+    CONSUMER,
+    INTERNAL,
+    PARENT_IS_REMOTE,
+    PRODUCER,
+    SERVER,
+    AlignedTrace,
+    Finding,
+    Span,
+)
+from llmlat_processor.stages.critical_path.facts import LEAF_LABELS, Facts
+from llmlat_semconv.values import FindingKind, SectionLabel
+
+if TYPE_CHECKING:
+    from llmlat_processor.stages.critical_path.account import Account, Slice
+
+
+NOBODY: Final[list[Node]] = []
+"""Shared by all nodes without children or joined ones, and never changed: most are leaves."""
+
+
+class Before(NamedTuple):
+    """An explicit predecessor: the edge leaves `target` at an instant of the shared clock.
+
+    `chain` leads from the sibling down to the target, which it ends with.
+    """
+
+    at_ns: int
+    chain: tuple[Node, ...]
+
+    @property
+    def target(self) -> Node:
+        """The operation that the edge leaves."""
+        return self.chain[-1]
+
+
+class Call:
+    """The caller's side of an exchange.
+
+    Attributes:
+        callees: the remote children that may be its callee, until one is chosen.
+        callee: the account that is used, or None.
+        rejected: the callee took longer than the caller waited: off both paths.
+        envelope_ns: the call's own time under envelope phases.
+        send_overlap_ns: how much of `send` the callee was already at work.
+        held_ns: time during which tokens existed and the client had none.
+    """
+
+    __slots__ = (
+        "callee",
+        "callees",
+        "envelope_ns",
+        "held_ns",
+        "rejected",
+        "send_overlap_ns",
+    )
+
+    def __init__(self, callees: list[Node]) -> None:
+        self.callees = callees
+        self.callee: Node | None = None
+        self.rejected = False
+        self.envelope_ns = 0
+        self.send_overlap_ns = 0
+        self.held_ns = 0
+
+
+class Node:
+    """One operation (plain slots: one per span of every trace).
+
+    Attributes:
+        remote: its parent lives in another process.
+        foreign: its stamps cannot be compared with its parent's.
+        until_ns: where it ends for those who wait for it; its end, but for a joined child
+            that outlives its parent.
+        joined: operations that its end waits for, the latest end first.
+        before: explicit predecessors, the latest edge first.
+        account: its whole time, explained; only calls, callees and duration-only ones.
+        output: the same up to its last output, for a callee.
+        first: the same up to its first output, for a callee.
+    """
+
+    __slots__ = (
+        "account",
+        "before",
+        "call",
+        "children",
+        "domain",
+        "end_ns",
+        "facts",
+        "first",
+        "foreign",
+        "joined",
+        "leaf",
+        "output",
+        "parent",
+        "remote",
+        "span",
+        "start_ns",
+        "until_ns",
+    )
+
+    def __init__(self, span: Span, start_ns: int, domain: str, leaf: bool) -> None:
+        self.span = span
+        self.start_ns = start_ns
+        self.end_ns = self.until_ns = start_ns + span.end_ns - span.start_ns
+        self.domain = domain
+        self.leaf = leaf
+        self.parent: Node | None = None
+        self.children: list[Node] = NOBODY
+        self.remote = False
+        self.foreign = False
+        self.facts: Facts | None = None
+        self.call: Call | None = None
+        self.joined: list[Node] = NOBODY
+        self.before: list[Before] | None = None
+        self.account: Account | None = None
+        self.output: Account | Slice | None = None
+        self.first: Account | Slice | None = None
+
+    @property
+    def rest_label(self) -> SectionLabel:
+        """What time under no phase is called: a leaf's is its own, another's is unobserved."""
+        facts = self.facts
+        if not self.leaf or (facts is not None and facts.has_phases):
+            return SectionLabel.UNOBSERVED
+        if facts is None:
+            return SectionLabel.WORK
+        return LEAF_LABELS.get(facts.operation, SectionLabel.WORK)
+
+    def adopt(self, child: Node) -> None:
+        """Make another node a child of this one."""
+        child.parent = self
+        self.leaf = False
+        if self.children is NOBODY:
+            self.children = []
+        self.children.append(child)
+
+    def wait_for(self, other: Node) -> None:
+        """Join an operation: this one's end waits for it."""
+        if self.joined is NOBODY:
+            self.joined = []
+        self.joined.append(other)
+
+    def ancestors(self) -> Iterator[Node]:
+        """Parent, grandparent and so on."""
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+    def local_tree(self) -> Iterator[Node]:
+        """The node and its descendants in the same process, parents first."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(child for child in node.children if not child.remote)
+
+    def __repr__(self) -> str:
+        return f"Node({self.span!r})"
+
+
+@dataclass(slots=True)
+class Tree:
+    """All nodes reachable from the roots, parents first, and what was found on the way."""
+
+    aligned: AlignedTrace
+    roots: list[Node]
+    order: list[Node]
+    findings: list[Finding] = field(default_factory=list)
+
+    def epsilon_ns(self, one: Node, other: Node | None = None) -> int:
+        """Tolerance between the stamps of two nodes: their clocks' granularities."""
+        resolutions = self.aligned.resolutions_ns
+        if other is None or other.domain == one.domain:
+            return resolutions[one.domain]
+        return resolutions[one.domain] + resolutions[other.domain]
+
+    @property
+    def tail_ns(self) -> int:
+        """How long a server's span may go on after its last output."""
+        return self.aligned.trace.assumptions.tail_ns
+
+    def find(
+        self,
+        kind: FindingKind,
+        node: Node,
+        amount_ns: int | None = None,
+        *witnesses: Node,
+        epsilon_ns: int | None = None,
+    ) -> None:
+        """Add a finding about a node; the node is the first witness."""
+        ids = tuple(witness.span.span_id for witness in (node, *witnesses))
+        self.findings.append(Finding(kind, ids[0], amount_ns, ids, epsilon_ns))
+
+
+def grow(aligned: AlignedTrace) -> Tree:
+    """Link the operations of an aligned trace into a tree of nodes."""
+    trace = aligned.trace
+    dropped = trace.dropped_children
+    nodes = [
+        Node(span, start, domain, True)
+        for span, start, domain in zip(
+            trace.operations, aligned.starts_ns, aligned.domains, strict=True
+        )
+    ]
+    for position in dropped:
+        nodes[position].leaf = False
+    for node, above in zip(nodes, trace.parents, strict=True):
+        if above < 0:
+            continue
+        parent = node.parent = nodes[above]
+        if parent.children:
+            parent.children.append(node)
+        else:
+            parent.children, parent.leaf = [node], False
+        span = node.span
+        if (
+            span.kind != INTERNAL
+            or span.flags & PARENT_IS_REMOTE
+            or (span.resource is not parent.span.resource)
+        ):
+            node.remote = is_remote(span, parent.span)
+            node.foreign = node.remote and node.domain in aligned.weak_domains
+        if node.domain != parent.domain:
+            node.foreign = True
+    _read_facts(nodes, aligned)
+    roots = [nodes[position] for position in trace.roots]
+    return Tree(aligned, roots, _parents_first(roots))
+
+
+def is_remote(span: Span, parent: Span) -> bool:
+    """True where a span and its parent were made by different processes."""
+    if (
+        span.resource is not parent.resource and span.resource.process != parent.resource.process
+    ) or span.flags & PARENT_IS_REMOTE:
+        return True
+    kind = span.kind
+    return (kind == SERVER and parent.kind == CLIENT) or (
+        kind == CONSUMER and parent.kind == PRODUCER
+    )
+
+
+def _read_facts(nodes: Sequence[Node], aligned: AlignedTrace) -> None:
+    phases = aligned.trace.phases
+    for position, node in enumerate(nodes):
+        if node.span.attributes or position in phases:
+            node.facts = Facts(
+                node.span,
+                node.start_ns,
+                phases.get(position, ()),
+                aligned.phase_starts_ns.get(position, ()),
+            )
+
+
+def _parents_first(roots: Sequence[Node]) -> list[Node]:
+    order = list(roots)
+    for node in order:  # grows while it is read: breadth first, no recursion
+        order.extend(node.children)
+    return order

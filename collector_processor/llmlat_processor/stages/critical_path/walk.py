@@ -1,0 +1,297 @@
+"""The backward walk that turns operations into accounts of their time.
+
+    S  ├────────────────────────────────────┤ cursor
+    a    ├─────┤                                        from the end: S owns what is after c,
+    b       ├────────┤                                  then c is entered, then what ended last
+    c                     ├───────────┤                 before c began (b; a is hidden)
+
+Explicit predecessors come first: they bar siblings that began before the instant at which the
+edge leaves them. Frames live on a list, so depth costs no recursion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from itertools import accumulate, pairwise
+
+from llmlat_processor.stages.critical_path.account import Account, EdgeRow, Part, cut
+from llmlat_processor.stages.critical_path.exchange import exchange_first, exchange_whole
+from llmlat_processor.stages.critical_path.facts import ENVELOPE_LABELS
+from llmlat_processor.stages.critical_path.labels import label_gaps, note_outputs, overflow_ns
+from llmlat_processor.stages.critical_path.tree import Before, Node, Tree
+from llmlat_semconv.values import Evidence, FindingKind
+
+EXPLICIT = "explicit"
+INFERRED = "inferred"
+
+
+class Extent(Enum):
+    """How much of an operation a frame covers, and so what its envelopes are exchanged for."""
+
+    WHOLE = "whole"
+    """To its end or last output."""
+    FIRST = "first"
+    """To an instant before its end: at most the callee's first output."""
+    INNER = "inner"
+    """To where its own callee began: the envelopes stand."""
+
+
+class Frame:
+    """One operation being walked, from `cursor` back to `lo_ns`."""
+
+    __slots__ = (
+        "cursor",
+        "extent",
+        "gaps",
+        "items",
+        "lo_ns",
+        "node",
+        "pending",
+        "plain_label",
+        "position",
+        "previous",
+        "uncut",
+    )
+
+    def __init__(self, node: Node, cursor: int, lo_ns: int, extent: Extent) -> None:
+        self.node = node
+        self.cursor = cursor
+        self.uncut = cursor == node.end_ns and lo_ns == node.start_ns
+        self.lo_ns = lo_ns
+        self.extent = extent
+        self.position = 0
+        self.items: list[Part | None] = []
+        self.gaps: list[tuple[int, int]] = []
+        self.pending: Before | None = None
+        self.previous: Node | None = None
+        plain = node.facts is None and node.call is None
+        self.plain_label = node.rest_label if plain else None
+
+    def own(self, from_ns: int) -> None:
+        """The operation answers for the time from an instant up to the cursor."""
+        if from_ns < self.cursor:
+            if self.plain_label is not None:
+                size = self.cursor - from_ns
+                self.items.append((self.node, self.plain_label, Evidence.DERIVED, size))
+            else:
+                self.items.append(None)  # a place for the pieces of this gap
+                self.gaps.append((from_ns, self.cursor))
+            self.cursor = from_ns
+
+
+def walk_whole(tree: Tree, node: Node) -> Account:
+    """Account for an operation from its start to its end."""
+    return Walk(tree, [Frame(node, node.end_ns, node.start_ns, Extent.WHOLE)]).run()
+
+
+def frames_down(chain: Sequence[Node], at_ns: int, extent: Extent) -> list[Frame]:
+    """Frames from an ancestor down to the last node of a chain, which is entered at `at_ns`.
+
+    What lies above the last one is entered where the one below it began ("climb").
+    """
+    frames: list[Frame] = []
+    chain = _still_open(chain)
+    floors = list(accumulate((node.start_ns for node in chain), max))
+    for (node, below), floor in zip(pairwise(chain), floors, strict=False):
+        frames.append(Frame(node, floor, floor, _climbed(node, below)))
+    last, floor = chain[-1], floors[-1]
+    frames.append(Frame(last, max(floor, min(at_ns, last.end_ns)), floor, extent))
+    return frames
+
+
+def _still_open(chain: Sequence[Node]) -> list[Node]:
+    """The chain without those that had ended when the one below began: they account for nothing.
+
+    A root stays: nobody else could own its time.
+    """
+    kept = [chain[-1]]
+    for node in reversed(chain[:-1]):
+        if node.end_ns >= kept[-1].start_ns or node.parent is None:
+            kept.append(node)
+    return kept[::-1]
+
+
+def _climbed(node: Node, below: Node) -> Extent:
+    """A call that is entered where its own callee began cannot be exchanged for it."""
+    if below.remote or node.facts is None or not node.facts.has_envelopes:
+        return Extent.INNER
+    return Extent.FIRST
+
+
+class Walk:
+    """One walk: frames in, an account out."""
+
+    def __init__(self, tree: Tree, frames: list[Frame]) -> None:
+        self.tree = tree
+        self.frames = frames
+        self.edges: list[EdgeRow] = []
+        self.epsilon = tree.epsilon_ns(frames[-1].node)
+
+    def run(self) -> Account:
+        """Walk until the outermost frame has been accounted for."""
+        while True:
+            frame = self.frames[-1]
+            if self._step_in(frame):
+                continue
+            self.frames.pop()
+            account = self._closed(frame)
+            if not self.frames:
+                return account
+            self._left(self.frames[-1], frame, account)
+
+    def _step_in(self, frame: Frame) -> bool:
+        """Consume leaves; True once a child was pushed that must be walked itself."""
+        joined = frame.node.joined
+        size = len(joined)
+        while True:
+            child = None
+            pending = frame.pending
+            while frame.position < size:
+                candidate = joined[frame.position]
+                until = candidate.until_ns
+                if until <= frame.lo_ns:
+                    frame.position = size
+                    break
+                if pending is not None and until <= pending.at_ns:
+                    break
+                frame.position += 1
+                if until - self.epsilon <= frame.cursor and (
+                    pending is None or candidate.start_ns >= pending.at_ns
+                ):
+                    child = candidate
+                    break
+            if child is not None:
+                pushed = self._enter(frame, child)
+            elif pending is not None:
+                pushed = self._enter_predecessor(frame, pending)
+            else:
+                return False
+            if pushed:
+                return True
+
+    def _enter(self, frame: Frame, child: Node) -> bool:
+        if child.until_ns < frame.cursor:
+            frame.own(child.until_ns)
+        if frame.previous is not None:
+            self.edges.append((child.span.span_id, frame.previous.span.span_id, INFERRED))
+        if child.parent is not frame.node:
+            return self._push_adopted(frame, child)
+        start = child.start_ns
+        if start < frame.lo_ns or start > frame.cursor:
+            start = min(max(start, frame.lo_ns), frame.cursor)
+        if child.account is not None:
+            clipped = child.end_ns - frame.cursor
+            frame.items.append(cut(child.account, start - child.start_ns, clipped))
+        elif not child.joined and child.facts is None and child.call is None:
+            if start < frame.cursor:
+                frame.items.append(
+                    (child, child.rest_label, Evidence.DERIVED, frame.cursor - start)
+                )
+        else:
+            self.frames.append(Frame(child, frame.cursor, start, Extent.WHOLE))
+            return True
+        self._passed(frame, child, start)
+        return False
+
+    def _push_adopted(self, frame: Frame, child: Node) -> bool:
+        """A child that outlived its parent: before its start the path is in its own parent."""
+        chain = [child]
+        for ancestor in child.ancestors():
+            if ancestor is frame.node:
+                break
+            chain.append(ancestor)
+        self._push(frame, frames_down(chain[::-1], frame.cursor, Extent.WHOLE))
+        self.edges.append((child.span.span_id, frame.node.span.span_id, INFERRED))
+        return True
+
+    def _enter_predecessor(self, frame: Frame, edge: Before) -> bool:
+        frame.pending = None
+        at_ns = min(edge.at_ns, frame.cursor)
+        frame.own(max(at_ns, frame.lo_ns))
+        if at_ns <= frame.lo_ns:
+            return False
+        target = edge.target
+        if frame.previous is not None:
+            self.edges.append((target.span.span_id, frame.previous.span.span_id, EXPLICIT))
+        if len(edge.chain) == 1 and target.account is not None and _covers_content(target, at_ns):
+            start = max(target.start_ns, frame.lo_ns)
+            frame.items.append(cut(target.account, start - target.start_ns, target.end_ns - at_ns))
+            self._passed(frame, target, start)
+            return False
+        self._push(frame, frames_down(edge.chain, at_ns, Extent.FIRST))
+        return True
+
+    def _push(self, frame: Frame, frames: list[Frame]) -> None:
+        floor = frame.lo_ns
+        for pushed in frames:
+            floor = pushed.lo_ns = max(pushed.lo_ns, floor)
+            pushed.cursor = max(pushed.cursor, floor)
+        self.frames.extend(frames)
+
+    def _left(self, frame: Frame, inner: Frame, account: Account) -> None:
+        if account.parts:
+            frame.items.append(account)
+        self._passed(frame, inner.node, max(inner.lo_ns, frame.lo_ns))
+
+    def _passed(self, frame: Frame, child: Node, start_ns: int) -> None:
+        frame.cursor = start_ns
+        frame.previous = child
+        if child.before is not None:
+            limit = start_ns + self.epsilon
+            edge = next((edge for edge in child.before if edge.at_ns <= limit), None)
+            frame.pending = edge or frame.pending
+
+    def _closed(self, frame: Frame) -> Account:
+        """What a finished frame found, in time order, labelled and exchanged."""
+        frame.own(frame.lo_ns)
+        items = frame.items
+        items.reverse()
+        edges, self.edges = (self.edges, []) if not self.frames else ((), self.edges)
+        node = frame.node
+        if node.facts is None and node.call is None:
+            return Account([item for item in items if item is not None], edges)
+        gaps = frame.gaps[::-1]
+        if frame.uncut:
+            self._check_overflow(node, gaps)
+        rows = label_gaps(node, gaps)
+        if frame.uncut:
+            note_outputs(node, gaps, rows)
+        filled = iter(rows)
+        parts: list[Part] = []
+        for item in items:
+            if item is None:
+                parts.extend(next(filled))
+            else:
+                parts.append(item)
+        rest = node.rest_label  # what time under no phase is called
+        named: list[Part] = [
+            (node, rest, part[2], part[3]) if isinstance(part, tuple) and part[1] is None else part
+            for part in self._exchanged(frame, parts)
+        ]
+        return Account(named, edges)
+
+    def _exchanged(self, frame: Frame, parts: list[Part]) -> list[Part]:
+        if frame.extent is Extent.WHOLE:
+            return exchange_whole(self.tree, frame.node, parts)
+        if frame.extent is Extent.FIRST:
+            return exchange_first(self.tree, frame.node, parts)
+        return parts
+
+    def _check_overflow(self, node: Node, gaps: list[tuple[int, int]]) -> None:
+        facts = node.facts
+        if facts is None or facts.overflowed:
+            return
+        excess = overflow_ns(node, gaps)
+        if excess > self.epsilon:
+            facts.overflowed = True
+            self.tree.find(FindingKind.PHASE_OVERFLOW, node, excess, epsilon_ns=self.epsilon)
+
+
+def _covers_content(target: Node, at_ns: int) -> bool:
+    """True where an edge leaves a call at or after its last content: the exchange is whole."""
+    facts = target.facts
+    if facts is None or target.call is None:
+        return at_ns >= target.end_ns
+    envelopes = [i.end_ns for i in facts.outer if i.label in ENVELOPE_LABELS]
+    return at_ns >= max(envelopes, default=target.end_ns)

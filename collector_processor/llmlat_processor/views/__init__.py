@@ -1,0 +1,1 @@
+"""Views of a finished trace: pure, and each for one reader."""

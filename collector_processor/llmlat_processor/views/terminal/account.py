@@ -1,0 +1,123 @@
+"""Writes what stands beside the paths: the ledger, spare time, findings in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rich.text import Text
+
+from llmlat_processor.model import Assumptions, Finding, RootPaths, Span, Trace
+from llmlat_processor.views.terminal import theme
+from llmlat_processor.views.terminal.theme import Page, duration, paragraph, printable
+from llmlat_semconv.values import FindingKind
+
+SHOWN_FINDINGS: Final = 12
+SHOWN_SPARE: Final = 5
+
+PLAIN_WORDS: Final = {
+    FindingKind.APPARENT_NEGATIVE_NETWORK: (
+        "the callee's stamps lie outside the caller's; two clocks that differ explain it"
+    ),
+    FindingKind.NEGATIVE_TRANSIT: (
+        "the callee took longer than its caller waited; no offset of clocks explains that, so "
+        "its account is not used"
+    ),
+    FindingKind.OUTLIVED_CANCELLED_PARENT: ("the callee worked on after its caller had given up"),
+    FindingKind.INFEASIBLE_OFFSET: "no one offset of two clocks fits all that they both stamped",
+    FindingKind.OFFSET_CYCLE: "the offsets of three or more clocks contradict each other",
+    FindingKind.CLOCK_STEP: "a clock was stepped while the trace ran",
+    FindingKind.SAME_DOMAIN_ORDER: (
+        "on one clock, a child lies outside its parent: instrumentation, not clocks"
+    ),
+    FindingKind.EPOCH_GARBAGE: "a stamp is no time of day; the span is left out of the paths",
+    FindingKind.NEGATIVE_DURATION: "it ends before it starts; the span is left out of the paths",
+    FindingKind.UNSET_MILESTONE: "a stamp was never set; the span is left out of the paths",
+    FindingKind.MISSING_PARENT: "its parent was never received; the picture is incomplete",
+    FindingKind.DUPLICATE_SPAN: "received twice with different contents; the richer one stays",
+    FindingKind.DEPENDENCY_CYCLE: "these spans wait for each other in a circle",
+    FindingKind.LATE_SPAN: "it came after the trace had been released",
+    FindingKind.TRUNCATED_TRACE: "the trace was cut off at a limit",
+    FindingKind.OUTLIVED_PARENT: "it ended after its parent; that part is off the path",
+    FindingKind.HOP_BYPASSED: (
+        "it hangs too high: a gateway passed its caller's context on unchanged"
+    ),
+    FindingKind.EVIDENCE_DISAGREES: "two accounts of one callee differ; the better one is used",
+    FindingKind.PHASE_OVERFLOW: "its phases are longer than itself; they are left out",
+    FindingKind.STREAM_HELD: "tokens existed for at least this long before the client had them",
+}
+
+
+def draw_ledger(paths: RootPaths, page: Page) -> Iterator[Text]:
+    """Write work, busy and overlapped time, and retry waste where attempts are visible."""
+    ledger = paths.ledger
+    amounts = {"work": ledger.work_ns, "busy": ledger.busy_ns, "overlapped": ledger.overlapped_ns}
+    if ledger.retry_waste_ns is not None:
+        amounts["retry waste"] = ledger.retry_waste_ns
+    said = (f"{name} {duration(amount, page.glyphs)}" for name, amount in amounts.items())
+    yield Text("Ledger", theme.HEADING)
+    yield Text(paragraph(said, page, page.glyphs.separator))
+
+
+def draw_spare(paths: RootPaths, trace: Trace, page: Page) -> Iterator[Text]:
+    """Write the longest operations off the path to the end, and how much longer they may be."""
+    spared = [span for span in trace.operations if span in paths.slacks_ns]
+    spared.sort(key=lambda span: (-span.duration_ns, span.start_ns, span.span_id))
+    if not spared:
+        return
+    yield Text("Off the path to the end", theme.HEADING)
+    shown = spared if page.everything else spared[:SHOWN_SPARE]
+    for span in shown:
+        yield Text(paragraph(_spare(span, paths.slacks_ns[span], page).split(), page))
+    yield from _more(len(spared) - len(shown))
+
+
+def draw_findings(findings: Sequence[Finding], trace: Trace, page: Page) -> Iterator[Text]:
+    """Write each finding in plain words, with the span that it is about."""
+    if not findings:
+        return
+    named = {span.span_id: span for span in trace.spans}
+    yield Text("Findings", theme.HEADING)
+    shown = findings if page.everything else findings[:SHOWN_FINDINGS]
+    for finding in shown:
+        yield from _finding(finding, named.get(finding.of), page)
+    yield from _more(len(findings) - len(shown))
+
+
+def draw_assumptions(used: Assumptions, page: Page) -> Iterator[Text]:
+    """State what the result takes for granted."""
+    tail = duration(used.tail_ns, page.glyphs)
+    stamps = (
+        "the resolution of stamps is found per clock"
+        if used.resolution_ns is None
+        else f"stamps are exact to {duration(used.resolution_ns, page.glyphs)}"
+    )
+    words = f"assumed: a server may go on for {tail} after its last output; {stamps}"
+    yield Text(paragraph(words.split(), page, indent=0), theme.QUIET)
+
+
+def _finding(finding: Finding, span: Span | None, page: Page) -> Iterator[Text]:
+    """What was found where on one line, what it means below."""
+    line = Text(f"  {page.glyphs.warning} {finding.kind.value}", theme.WARNING)
+    if finding.amount_ns is not None:
+        line.append(f" {duration(finding.amount_ns, page.glyphs)}")
+    about = _named(span, page) if span is not None else f"span {finding.of.hex()}"
+    yield line.append(f"  {about}", "default")
+    yield Text(paragraph(PLAIN_WORDS[finding.kind].split(), page, indent=4))
+
+
+def _spare(span: Span, slack_ns: int, page: Page) -> str:
+    """Slack is a lower bound, so a slack of nothing only means that none is known."""
+    more = f"at least {duration(slack_ns, page.glyphs)} more" if slack_ns else "no known time more"
+    amount = duration(span.duration_ns, page.glyphs)
+    return f"{_named(span, page)}, {amount}: could have taken {more}"
+
+
+def _more(count: int) -> Iterator[Text]:
+    if count > 0:
+        yield Text(f"  and {count:,} more", theme.QUIET)
+
+
+def _named(span: Span, page: Page) -> str:
+    service = printable(span.resource.service, page.glyphs)
+    return f"{printable(span.name, page.glyphs)} ({service})"

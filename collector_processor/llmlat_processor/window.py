@@ -1,0 +1,243 @@
+"""Holds spans until their trace is complete: no clock, no thread, no I/O, and bounded.
+
+    first span                 root                 last span
+    |--------------------------|--------------------|··· idle ···> released: complete
+    |                                               |······· grace ·······> the same, where a call
+    |                                                            still misses its callee's spans
+    |························ hold_max ·····························> released: as far as it came
+
+A span that arrives after its trace was released is handed on at once, never held a second time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from llmlat_processor.callees import Callees
+from llmlat_processor.model import Span
+
+SECOND_NS: Final = 1_000_000_000
+MIB: Final = 1 << 20
+
+SPAN_OVERHEAD: Final = 1_000
+"""Bytes that a held span takes beyond its serialized form: the objects made of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a trace is let go, and how much is held at most.
+
+    Attributes:
+        idle_ns: a complete trace is released when nothing came for so long.
+        grace_ns: the same while a call misses its callee, whose exporter flushes by itself.
+        hold_max_ns: longest that any trace is held, from its first span.
+        tombstone_ns: how long a released trace is remembered, so that late spans are told.
+        trace_spans: most spans of one trace.
+        held_bytes: most bytes held; above it the oldest traces are released early.
+        tombstones: most released traces that are remembered.
+        hopeless_calls: calls without a callee after which a target is no longer waited for.
+        targets: most targets that are remembered.
+    """
+
+    idle_ns: int = 2 * SECOND_NS
+    grace_ns: int = 6 * SECOND_NS
+    hold_max_ns: int = 60 * SECOND_NS
+    tombstone_ns: int = 600 * SECOND_NS
+    trace_spans: int = 50_000
+    held_bytes: int = 256 * MIB
+    tombstones: int = 100_000
+    hopeless_calls: int = 100
+    targets: int = 1_000
+
+
+class Why(Enum):
+    """Why spans were let go."""
+
+    COMPLETE = "complete"
+    HELD_LONGEST = "held_longest"
+    NO_ROOM = "no_room"
+    SHUTDOWN = "shutdown"
+    LATE = "late"
+
+
+class Dropped(Enum):
+    """Why a span was not kept at all."""
+
+    TRACE_FULL = "trace_full"
+    TOO_LARGE = "too_large"
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Spans of one trace, in the order in which they came; `dropped` more did not fit."""
+
+    spans: Sequence[Span]
+    why: Why
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """Every span that was fed, accounted for: received = released + held + dropped."""
+
+    received: int
+    released: Mapping[Why, int]
+    held: int
+    dropped: Mapping[Dropped, int]
+
+
+class _Held:
+    """A trace that is being held (plain slots: several stores a span)."""
+
+    __slots__ = ("bytes", "dropped", "first_ns", "has_root", "last_ns", "look_ns", "spans")
+
+    def __init__(self, now_ns: int) -> None:
+        self.spans: list[Span] = []
+        self.bytes = 0
+        self.dropped = 0
+        self.has_root = False
+        self.first_ns = now_ns
+        self.last_ns = now_ns
+        self.look_ns = 0
+
+
+class Window:
+    """The traces that are not complete yet."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._held: dict[bytes, _Held] = {}  # in the order of their first spans
+        self._bytes = 0
+        self._looks: list[tuple[int, bytes]] = []  # heap: when to look at which trace again
+        self._graves: OrderedDict[bytes, int] = OrderedDict()  # trace id -> its end
+        self._callees = Callees(self._limits.hopeless_calls, self._limits.targets)
+        self._received = 0
+        self._released: Counter[Why] = Counter()
+        self._dropped: Counter[Dropped] = Counter()
+
+    def feed(self, span: Span, now_ns: int) -> Sequence[Released]:
+        """Take a span in; what has to go because of it comes out, mostly nothing.
+
+        Args:
+            span: one received span.
+            now_ns: reading of a clock that never runs backwards, the same as in `expire`.
+        """
+        self._received += 1
+        limits = self._limits
+        size = len(span.raw) + SPAN_OVERHEAD
+        released: Sequence[Released] = ()
+        if self._bytes + size > limits.held_bytes:
+            if size > limits.held_bytes:
+                self._dropped[Dropped.TOO_LARGE] += 1
+                return ()
+            released = self._make_room(size, now_ns)
+        held = self._held.get(span.trace_id)
+        if held is None:
+            if span.trace_id in self._graves:
+                self._released[Why.LATE] += 1
+                return (*released, Released((span,), Why.LATE))
+            held = self._held[span.trace_id] = _Held(now_ns)
+            first_look_ns = now_ns + min(limits.idle_ns, limits.hold_max_ns)
+            self._look_again(span.trace_id, held, first_look_ns)
+        elif held.look_ns > now_ns + limits.idle_ns:
+            self._look_again(span.trace_id, held, now_ns + limits.idle_ns)
+        held.last_ns = now_ns
+        self._add(span, size, held)
+        return released
+
+    def _add(self, span: Span, size: int, held: _Held) -> None:
+        is_root = not span.parent_id
+        if len(held.spans) >= self._limits.trace_spans:
+            held.dropped += 1
+            self._dropped[Dropped.TRACE_FULL] += 1
+            if not is_root or held.has_root:
+                return
+            self._take_out(held)  # without its root a trace explains nothing
+        held.spans.append(span)
+        held.has_root |= is_root
+        held.bytes += size
+        self._bytes += size
+
+    def _take_out(self, held: _Held) -> None:
+        size = len(held.spans.pop().raw) + SPAN_OVERHEAD
+        held.bytes -= size
+        self._bytes -= size
+
+    def expire(self, now_ns: int) -> Sequence[Released]:
+        """The traces that are complete by now, or were held for too long, in that order."""
+        released = []
+        while self._looks and self._looks[0][0] <= now_ns:
+            look_ns, trace_id = heapq.heappop(self._looks)
+            held = self._held.get(trace_id)
+            if held is None or held.look_ns != look_ns:
+                continue  # looked at, or released, in the meantime
+            why, due_ns = self._due(held, now_ns)
+            if due_ns <= now_ns:
+                released.append(self._release(trace_id, why, now_ns))
+            else:
+                self._look_again(trace_id, held, due_ns)
+        self._forget(now_ns)
+        return released
+
+    def flush(self, now_ns: int) -> Sequence[Released]:
+        """Everything that is held, because the process ends."""
+        return [self._release(trace_id, Why.SHUTDOWN, now_ns) for trace_id in list(self._held)]
+
+    @property
+    def books(self) -> Books:
+        """What became of every span so far."""
+        held = sum(len(trace.spans) for trace in self._held.values())
+        return Books(self._received, dict(self._released), held, dict(self._dropped))
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes held now; never above the limit."""
+        return self._bytes
+
+    def _due(self, held: _Held, now_ns: int) -> tuple[Why, int]:
+        """Why and when a trace goes if nothing more comes."""
+        limits = self._limits
+        latest_ns = held.first_ns + limits.hold_max_ns
+        if not held.has_root:
+            return Why.HELD_LONGEST, latest_ns
+        quiet_ns = now_ns - held.last_ns
+        wait_ns = limits.idle_ns
+        if limits.idle_ns <= quiet_ns < limits.grace_ns and self._callees.are_missing(held.spans):
+            wait_ns = limits.grace_ns
+        complete_ns = held.last_ns + wait_ns
+        if complete_ns <= latest_ns:
+            return Why.COMPLETE, complete_ns
+        return Why.HELD_LONGEST, latest_ns
+
+    def _look_again(self, trace_id: bytes, held: _Held, look_ns: int) -> None:
+        held.look_ns = look_ns
+        heapq.heappush(self._looks, (look_ns, trace_id))
+
+    def _make_room(self, size: int, now_ns: int) -> Sequence[Released]:
+        """Let the oldest traces go early rather than drop what comes."""
+        released = []
+        while self._bytes + size > self._limits.held_bytes:
+            released.append(self._release(next(iter(self._held)), Why.NO_ROOM, now_ns))
+        return released
+
+    def _release(self, trace_id: bytes, why: Why, now_ns: int) -> Released:
+        held = self._held.pop(trace_id)
+        self._bytes -= held.bytes
+        self._released[why] += len(held.spans)
+        self._graves[trace_id] = now_ns + self._limits.tombstone_ns
+        if why is Why.COMPLETE:
+            self._callees.learn(held.spans)
+        return Released(held.spans, why, held.dropped)
+
+    def _forget(self, now_ns: int) -> None:
+        """Tombstones that have had their time, or are too many."""
+        graves = self._graves
+        while graves and (
+            len(graves) > self._limits.tombstones or next(iter(graves.values())) <= now_ns
+        ):
+            graves.popitem(last=False)

@@ -1,0 +1,190 @@
+"""ExportTraceServiceRequest bytes to spans: one bad span, scope or resource costs nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from llmlat_processor.model import NO_ATTRIBUTES, Event, Link
+from llmlat_processor.wire.decoded import Decoded, Origin, UndecodableError, WireSpan
+from llmlat_processor.wire.resources import resource_of
+from llmlat_processor.wire.slim import (
+    SpanMessage,
+    join_envelope,
+    join_request,
+    parse_event,
+    parse_link,
+    parse_span,
+    split_envelope,
+    split_request,
+)
+from llmlat_processor.wire.values import read_attributes
+from llmlat_semconv import attributes as names
+
+_OURS: Final = names.LLMLAT_CONTRACT_VERSION.partition(".")[0].encode() + b"."
+_GEN_AI: Final = names.GEN_AI_OPERATION_NAME.partition(".")[0].encode() + b"."
+_RPC: Final = names.RPC_SYSTEM.encode()
+
+_NO_TRACE: Final = bytes(16)
+_NO_SPAN: Final = bytes(8)
+_ERROR: Final = 2
+
+
+def decode(request: bytes) -> Decoded:
+    """The spans of an ExportTraceServiceRequest (or of TracesData, the same on the wire).
+
+    Raises:
+        UndecodableError: the bytes are not such a message.
+    """
+    try:
+        parts = split_request(request)
+    except DecodeError as error:
+        raise UndecodableError(f"not an export of spans in protobuf: {error}") from error
+    reader = SpanReader(trusted=_parses(request))
+    for index, part in enumerate(parts):
+        reader.read_resource_spans(part, f"resource_spans[{index}]")
+    return reader.decoded
+
+
+def _parses(request: bytes) -> bool:
+    """Whether the full schema accepts it, nested messages and UTF-8 included."""
+    try:
+        ExportTraceServiceRequest.FromString(request)
+    except DecodeError:
+        return False
+    return True
+
+
+def _parses_alone(span: bytes) -> bool:
+    """Whether the full schema accepts a span where it will stand, depth of nesting included."""
+    return _parses(join_request([join_envelope(b"", [join_envelope(b"", [span])])]))
+
+
+@lru_cache(maxsize=256)
+def _scope_name(emptied: bytes) -> str:
+    """The name in a serialized ScopeSpans; DecodeError where the full schema does not accept it."""
+    request = join_request([join_envelope(b"", [emptied])])
+    parsed = ExportTraceServiceRequest.FromString(request)
+    return parsed.resource_spans[0].scope_spans[0].scope.name
+
+
+class SpanReader:
+    """Collects the spans of one export.
+
+    A `trusted` export was accepted whole by the full schema. The spans of any other are checked
+    one by one, which is slower, so that the damaged ones are told from the rest.
+    """
+
+    def __init__(self, *, trusted: bool) -> None:
+        self.decoded = Decoded()
+        self._trusted = trusted
+
+    def read_resource_spans(self, envelope: bytes, where: str) -> None:
+        """Read the spans of a serialized ResourceSpans."""
+        try:
+            resource, scopes = split_envelope(envelope)
+        except DecodeError as error:
+            self.decoded.set_aside(where, f"not a ResourceSpans message: {error}", 0)
+            return
+        for index, scope in enumerate(scopes):
+            self._read_scope_spans(scope, resource, f"{where}.scope_spans[{index}]")
+
+    def _read_scope_spans(self, envelope: bytes, resource: bytes, where: str) -> None:
+        try:
+            scope, spans = split_envelope(envelope)
+        except DecodeError as error:
+            self.decoded.set_aside(where, f"not a ScopeSpans message: {error}", 0)
+            return
+        self.read_spans(list(enumerate(spans)), Origin(resource, scope), where)
+
+    def read_spans(self, spans: Sequence[tuple[int, bytes]], origin: Origin, where: str) -> None:
+        """Read serialized spans, each with its place in the scope that they came in."""
+        try:
+            resource = resource_of(origin.resource)
+            scope = _scope_name(origin.scope)
+        except DecodeError as error:
+            self.decoded.set_aside(where, f"its resource or scope is damaged: {error}", len(spans))
+            return
+        keep = self.decoded.spans.append
+        blank = WireSpan.__new__  # the many arguments of a call cost more than the stores below
+        for index, raw in spans if self._trusted else self._sound(spans, where):
+            message = parse_span(raw)
+            trace_id, span_id = message.trace_id, message.span_id
+            parent_id = message.parent_span_id
+            fault = _fault(trace_id, span_id, parent_id)
+            if fault:
+                self._set_aside(where, index, fault)
+                continue
+            span = blank(WireSpan)
+            span.trace_id = trace_id
+            span.span_id = span_id
+            span.parent_id = b"" if parent_id == _NO_SPAN else parent_id
+            span.name = message.name
+            span.kind = message.kind
+            span.start_ns = message.start_time_unix_nano
+            span.end_ns = message.end_time_unix_nano
+            span.resource = resource
+            span.flags = message.flags
+            span.is_error = message.status.code == _ERROR
+            span.scope = scope
+            span.attributes = NO_ATTRIBUTES
+            span.attribute_count = len(message.attributes)
+            span.events = span.links = ()
+            span.raw = raw
+            span.origin = origin
+            if _OURS in raw or _GEN_AI in raw or _RPC in raw:
+                self._read_details(span, message, where, index)
+            keep(span)
+
+    def _sound(self, spans: Sequence[tuple[int, bytes]], where: str) -> Iterator[tuple[int, bytes]]:
+        """Of spans that may be broken those that are not."""
+        for index, raw in spans:
+            if _parses_alone(raw):
+                yield index, raw
+            else:
+                self._set_aside(where, index, "not a Span message: broken structure or UTF-8")
+
+    def _read_details(self, span: WireSpan, message: SpanMessage, where: str, index: int) -> None:
+        """Attributes, events and links: only of spans whose names mean something here."""
+        span.attributes = read_attributes(message.attributes)
+        if message.events:
+            span.events = [_event(event) for event in message.events[:]]
+        if message.links:
+            links = [_link(link) for link in message.links[:]]
+            span.links = [link for link in links if link]
+            if None in links:
+                self._set_aside(where, index, "a link of it has no usable ids", 0)
+
+    def _set_aside(self, where: str, index: int, reason: str, spans: int = 1) -> None:
+        self.decoded.set_aside(f"{where}.spans[{index}]", reason, spans)
+
+
+def _fault(trace_id: bytes, span_id: bytes, parent_id: bytes) -> str:
+    """What is wrong with a span's ids; empty where nothing is."""
+    if len(trace_id) != len(_NO_TRACE):
+        return f"trace_id has {len(trace_id)} bytes instead of 16"
+    if len(span_id) != len(_NO_SPAN):
+        return f"span_id has {len(span_id)} bytes instead of 8"
+    if parent_id and len(parent_id) != len(_NO_SPAN):
+        return f"parent_span_id has {len(parent_id)} bytes instead of 8 or none"
+    if trace_id == _NO_TRACE:
+        return "trace_id is all zeros"
+    return "span_id is all zeros" if span_id == _NO_SPAN else ""
+
+
+def _event(serialized: bytes) -> Event:
+    message = parse_event(serialized)
+    return Event(message.name, message.time_unix_nano, read_attributes(message.attributes))
+
+
+def _link(serialized: bytes) -> Link | None:
+    """A link, or None where its ids cannot be anybody's: the span is kept without it."""
+    message = parse_link(serialized)
+    trace_id, span_id = message.trace_id, message.span_id
+    if _fault(trace_id, span_id, b""):
+        return None
+    return Link(trace_id, span_id, read_attributes(message.attributes))

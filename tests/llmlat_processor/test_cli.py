@@ -1,0 +1,212 @@
+"""The command line: what is asked of whom, exit codes, and what happens without the extra."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from llmlat_processor import cli
+from llmlat_processor.timelines.demo import defective_lines, demo_lines
+from tests.llmlat_processor.adviser import TRACE_ID, adviser_spans
+from tests.llmlat_processor.otlp_lines import otlp_line
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def timelines(tmp_path: Path) -> Path:
+    path = tmp_path / "timelines.jsonl"
+    path.write_text("\n".join(demo_lines()), encoding="utf-8")
+    return path
+
+
+def test_without_arguments_it_prints_help(capsys: Captured) -> None:
+    assert cli.main([]) == 0
+    assert "llmlat watch" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["watch", "show", "profile"])
+def test_help_of_a_command_has_examples(command: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main([command, "--help"])
+
+    assert ended.value.code == 0
+    assert f"examples:\n  llmlat {command}" in capsys.readouterr().out
+
+
+def test_version_is_that_of_the_distribution(capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("llmlat 0.")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["explain"],
+        ["show"],
+        ["profile"],
+        ["profile", "--demo", "file.jsonl"],
+        ["profile", "--demo", "--percentiles", "101"],
+        ["profile", "--demo", "--percentiles", "50,"],
+        ["watch", "--traces", "0"],
+        ["watch", "--traces", "many"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(wrong: list[str], capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(wrong)
+
+    assert ended.value.code == 2
+    assert "usage: llmlat" in capsys.readouterr().err
+
+
+def test_profile_reports_on_a_file(timelines: Path, capsys: Captured) -> None:
+    assert cli.main(["profile", str(timelines)]) == 0
+
+    said = capsys.readouterr()
+    assert "265.5      659.5" in said.out
+    assert "2,067.5" in said.out
+    assert "dominant in TTFT: queue, 151.7 ms mean" in said.out
+    assert "dominant in E2E: stream, 1,408.0 ms mean" in said.out
+    assert said.err == ""
+
+
+def test_profile_takes_other_percentiles(timelines: Path, capsys: Captured) -> None:
+    assert cli.main(["profile", str(timelines), "--percentiles", "90,50,90", "--json"]) == 0
+
+    document = json.loads(capsys.readouterr().out)
+    assert list(document["ttft_ms"]) == ["count", "mean", "p90", "p50"]
+
+
+def test_profile_refuses_a_file_with_a_defect(timelines: Path, capsys: Captured) -> None:
+    with timelines.open("a", encoding="utf-8") as lines:
+        lines.write("\n" + "\n".join(defective_lines()))
+
+    assert cli.main(["profile", str(timelines)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert (
+        f"{timelines}:11: request 'demo-skewed': prefill_end_ms is 5 ms before prefill_start_ms"
+        in said.err
+    )
+
+
+def test_profile_refuses_in_json_too(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text("\n".join(defective_lines()), encoding="utf-8")
+
+    assert cli.main(["profile", str(path), "--json"]) == 2
+    (refused,) = json.loads(capsys.readouterr().out)["refused"]
+    assert (refused["file"], refused["line"]) == (str(path), 1)
+
+
+@pytest.mark.parametrize("content", ["", "\n  \n"])
+def test_profile_refuses_a_file_without_timelines(
+    content: str, tmp_path: Path, capsys: Captured
+) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.write_text(content, encoding="utf-8")
+
+    assert cli.main(["profile", str(path)]) == 2
+    assert "the file holds no timeline" in capsys.readouterr().err
+
+
+def test_profile_of_a_file_that_is_not_there(tmp_path: Path, capsys: Captured) -> None:
+    assert cli.main(["profile", str(tmp_path / "absent")]) == 2
+    assert "absent: No such file or directory" in capsys.readouterr().err
+
+
+def test_profile_demo_shows_the_report_and_the_refusal(capsys: Captured) -> None:
+    assert cli.main(["profile", "--demo"]) == 0
+
+    out = capsys.readouterr().out
+    assert "dominant in TTFT: queue, 151.7 ms mean of 349.7 (43.4 %)" in out
+    assert "request 'demo-skewed': prefill_end_ms is 5 ms before prefill_start_ms" in out
+
+
+def test_profile_demo_in_json_has_both(capsys: Captured) -> None:
+    assert cli.main(["profile", "--demo", "--json"]) == 0
+
+    document = json.loads(capsys.readouterr().out)
+    assert document["profile"]["e2e_ms"]["p95"] == 2067.5
+    assert [one["request_id"] for one in document["refused"]] == ["demo-skewed"]
+
+
+def test_show_explains_a_file(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "traces.jsonl"
+    path.write_text(otlp_line(adviser_spans()), encoding="utf-8")
+
+    assert cli.main(["show", str(path), "--trace", TRACE_ID.hex()[:6].upper(), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["trace_id"] == TRACE_ID.hex()
+
+
+def test_show_refuses_an_unknown_phase_and_lists_the_known(capsys: Captured) -> None:
+    assert cli.main(["show", "traces.jsonl", "--what-if", "decoding=0.5"]) == 2
+
+    err = capsys.readouterr().err
+    assert "'decoding' is no phase; the phases are" in err
+    assert "prefill, decode, preempted" in err
+
+
+def test_show_reads_standard_input() -> None:
+    ran = llmlat("show", "-", "--json", stdin=otlp_line(adviser_spans()))
+
+    assert json.loads(ran.stdout)["trace_id"] == TRACE_ID.hex()
+
+
+def test_profile_reads_standard_input() -> None:
+    ran = llmlat("profile", "-", stdin="\n".join(demo_lines()))
+
+    assert ran.stdout.startswith("-: 10 requests")
+
+
+def test_help_imports_nothing_that_is_optional() -> None:
+    script = (
+        "import sys; from llmlat_processor.cli import main; main([]); "
+        "print(sorted({'grpc', 'rich', 'orjson', 'google.protobuf'} & sys.modules.keys()))"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert ran.stdout.endswith("[]\n")
+
+
+@pytest.mark.parametrize(("command", "package"), [(["show", "x"], "rich"), (["watch"], "grpc")])
+def test_without_the_extra_it_says_what_to_install(
+    command: list[str], package: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("llmlat_processor.")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+
+    assert cli.main(command) == 1
+    err = capsys.readouterr().err
+    assert f"llmlat {command[0]} needs {package}" in err
+    assert "pip install 'llmlat-otel[processor]'" in err
+
+
+def test_a_module_of_ours_that_is_missing_is_not_blamed_on_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "llmlat_processor.commands.profile", None)
+
+    with pytest.raises(ModuleNotFoundError):
+        cli.main(["profile", "--demo"])
+
+
+def llmlat(*arguments: str, stdin: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "llmlat_processor.cli", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
