@@ -263,6 +263,13 @@ class Edge(NamedTuple):
     evidence: str
 
 
+_ORDER_OF_LABELS: Final = {label: position for position, label in enumerate(SectionLabel)}
+
+
+def _largest_first(total: tuple[SectionLabel, int]) -> tuple[int, int]:
+    return (-total[1], _ORDER_OF_LABELS[total[0]])
+
+
 @dataclass(frozen=True, slots=True)
 class Path:
     """Sections in time order; their durations sum exactly to sink minus root start."""
@@ -287,8 +294,7 @@ class Path:
         totals: dict[SectionLabel, int] = {}
         for section in self.sections:
             totals[section.label] = totals.get(section.label, 0) + section.duration_ns
-        order = {label: position for position, label in enumerate(SectionLabel)}
-        return dict(sorted(totals.items(), key=lambda item: (-item[1], order[item[0]])))
+        return dict(sorted(totals.items(), key=_largest_first))
 
     def largest(self) -> list[tuple[SectionLabel, str, int]]:
         """(label, service, nanoseconds) of what the path consists of, the largest first."""
@@ -356,12 +362,14 @@ class CriticalPaths:
     findings: tuple[Finding, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Annotation:
-    """What the processor adds to one span: attributes and events; nothing is ever changed."""
+    """What the processor adds to one span; nothing is ever changed (plain slots: hot path)."""
 
-    attributes: Attributes
-    events: tuple[Event, ...] = ()
+    __slots__ = ("attributes", "events")
+
+    def __init__(self, attributes: Attributes, events: Sequence[Event] = ()) -> None:
+        self.attributes = attributes
+        self.events = events
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Nothing received is changed; all of this is added. An operation off the path say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from llmlat_processor.model import (
@@ -27,7 +27,6 @@ from llmlat_semconv.phases import (
     finding_attribute,
     ttft_path_duration_attribute,
 )
-from llmlat_semconv.values import SectionLabel
 from llmlat_semconv.version import CONTRACT_VERSION
 
 ALGORITHM: Final = f"llmlat/{CONTRACT_VERSION}"
@@ -49,7 +48,7 @@ def annotate(aligned: AlignedTrace, paths: CriticalPaths) -> ExplainedTrace:
     witnessed = _events(aligned, findings) if findings else {}
     annotations = {span: Annotation(values) for span, values in added.items()}
     for span, found in witnessed.items():
-        annotations[span] = Annotation(added.get(span, {}), tuple(found))
+        annotations[span] = Annotation(added.get(span, {}), found)
     return ExplainedTrace(aligned, paths, findings, annotations)
 
 
@@ -63,17 +62,17 @@ def _of(added: dict[Span, _Added], span: Span) -> _Added:
 
 
 def _add_self_times(root: RootPaths, added: dict[Span, _Added]) -> None:
-    total = root.e2e.duration_ns
+    whole_ns = root.e2e.duration_ns or 1
     for span, size in root.self_times_ns.items():
         added[span] = {
             names.LLMLAT_CRITICAL_PATH_IS_ON_PATH: True,
-            names.LLMLAT_CRITICAL_PATH_SELF_TIME: seconds(size),
-            names.LLMLAT_CRITICAL_PATH_SHARE: round(size / total, 6) if total else 0.0,
+            names.LLMLAT_CRITICAL_PATH_SELF_TIME: round(size / 1e9, 6),
+            names.LLMLAT_CRITICAL_PATH_SHARE: round(size / whole_ns, 6),
         }
     for span, size in root.ttft_self_times_ns.items():
         values = _of(added, span)
         values[names.LLMLAT_TTFT_PATH_IS_ON_PATH] = True
-        values[names.LLMLAT_TTFT_PATH_SELF_TIME] = seconds(size)
+        values[names.LLMLAT_TTFT_PATH_SELF_TIME] = round(size / 1e9, 6)
     for span, size in root.slacks_ns.items():
         _of(added, span)[names.LLMLAT_CRITICAL_PATH_SLACK] = seconds(size)
 
@@ -90,9 +89,9 @@ def _root_attributes(
         names.LLMLAT_CRITICAL_PATH_DURATION: seconds(root.e2e.duration_ns),
         names.LLMLAT_CRITICAL_PATH_SUMMARY: summary(root.e2e),
     }
-    if root.e2e.dominant is not None:
-        values[names.LLMLAT_CRITICAL_PATH_DOMINANT_PHASE] = root.e2e.dominant.value
-    values.update(_totals(root.e2e, critical_path_duration_attribute))
+    for label, size in root.e2e.totals_ns.items():  # the largest first
+        values.setdefault(names.LLMLAT_CRITICAL_PATH_DOMINANT_PHASE, label.value)
+        values[critical_path_duration_attribute(label)] = seconds(size)
     values.update(_ttft_attributes(root))
     values.update({finding_attribute(finding.kind): True for finding in findings})
     return values
@@ -106,16 +105,12 @@ def _ttft_attributes(root: RootPaths) -> _Added:
         names.LLMLAT_TTFT_PATH_DURATION: seconds(root.ttft.duration_ns),
         names.LLMLAT_TTFT_PATH_SUMMARY: summary(root.ttft),
     }
-    if root.ttft.dominant is not None:
-        values[names.LLMLAT_TTFT_PATH_DOMINANT_PHASE] = root.ttft.dominant.value
+    for label, size in root.ttft.totals_ns.items():  # the largest first
+        values.setdefault(names.LLMLAT_TTFT_PATH_DOMINANT_PHASE, label.value)
+        values[ttft_path_duration_attribute(label)] = seconds(size)
     if root.ttft.root is not root.root:
         values[names.LLMLAT_TTFT_PATH_ROOT] = root.ttft.root.span_id.hex()
-    values.update(_totals(root.ttft, ttft_path_duration_attribute))
     return values
-
-
-def _totals(path: Path, name: Callable[[SectionLabel], str]) -> _Added:
-    return {name(label): seconds(size) for label, size in path.totals_ns.items()}
 
 
 def summary(path: Path) -> str:

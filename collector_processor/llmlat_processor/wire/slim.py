@@ -3,6 +3,9 @@
 A nested message declared as `bytes` costs nothing until somebody asks for it, and keeps its very
 bytes. What is not declared at all stays among the unknown fields and is written out again.
 Every parser here raises `google.protobuf.message.DecodeError` for bytes that are not its message.
+
+Making a message costs more than reading into one that there is. The messages of the hot path are
+therefore made once per export, by whoever reads it, and read into again and again.
 """
 
 from __future__ import annotations
@@ -37,10 +40,16 @@ _MESSAGES: Final = {
         ("start_time_unix_nano", 7, Field.TYPE_FIXED64, _ONE),
         ("end_time_unix_nano", 8, Field.TYPE_FIXED64, _ONE),
         ("attributes", 9, Field.TYPE_BYTES, _MANY),
-        ("events", 11, Field.TYPE_BYTES, _MANY),
-        ("links", 13, Field.TYPE_BYTES, _MANY),
+        # Whether there are any, which is quickly said of a field that is not repeated.
+        ("events", 11, Field.TYPE_BYTES, _ONE),
+        ("links", 13, Field.TYPE_BYTES, _ONE),
         ("status", 15, Field.TYPE_MESSAGE, _ONE),
         ("flags", 16, Field.TYPE_FIXED32, _ONE),
+    ],
+    # What few spans have: the same message as Span.
+    "Details": [
+        ("events", 11, Field.TYPE_BYTES, _MANY),
+        ("links", 13, Field.TYPE_BYTES, _MANY),
     ],
     "Event": [
         ("time_unix_nano", 1, Field.TYPE_FIXED64, _ONE),
@@ -95,10 +104,18 @@ class SpanMessage(Protocol):
     start_time_unix_nano: int
     end_time_unix_nano: int
     attributes: Serialized
-    events: Serialized
-    links: Serialized
     status: StatusMessage
     flags: int
+
+    def HasField(self, field_name: str) -> bool: ...  # noqa: N802 - protobuf's name
+    def ParseFromString(self, serialized: bytes) -> int: ...  # noqa: N802 - protobuf's name
+
+
+class DetailsMessage(Protocol):
+    """Span, as far as few spans have it."""
+
+    events: Serialized
+    links: Serialized
 
 
 class EventMessage(Protocol):
@@ -122,11 +139,13 @@ class IntMessage(Protocol):
 
     int_value: int
 
+    def MergeFromString(self, serialized: bytes) -> int: ...  # noqa: N802 - protobuf's name
+
 
 def _pool() -> descriptor_pool.DescriptorPool:
     """A pool of our own: the process may hold the full OTLP messages in the default one."""
     schema = descriptor_pb2.FileDescriptorProto(
-        name=f"{_PACKAGE}.proto", package=_PACKAGE, syntax="proto3"
+        name=f"{_PACKAGE}.proto", package=_PACKAGE, syntax="proto2"
     )
     for name, fields in _MESSAGES.items():
         message = schema.message_type.add(name=name)
@@ -142,17 +161,17 @@ def _pool() -> descriptor_pool.DescriptorPool:
 _POOL: Final = _pool()
 
 
-def _parser(name: str) -> Callable[[bytes], Any]:
-    descriptor = _POOL.FindMessageTypeByName(f"{_PACKAGE}.{name}")
-    return message_factory.GetMessageClass(descriptor).FromString
+def _message(name: str) -> Any:
+    return message_factory.GetMessageClass(_POOL.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
 
 
-_parse_request: Final[Callable[[bytes], _Request]] = _parser("Request")
-_parse_envelope: Final[Callable[[bytes], _Envelope]] = _parser("Envelope")
-parse_span: Final[Callable[[bytes], SpanMessage]] = _parser("Span")
-parse_event: Final[Callable[[bytes], EventMessage]] = _parser("Event")
-parse_link: Final[Callable[[bytes], LinkMessage]] = _parser("Link")
-parse_int: Final[Callable[[bytes], IntMessage]] = _parser("IntValue")
+_parse_request: Final[Callable[[bytes], _Request]] = _message("Request").FromString
+_parse_envelope: Final[Callable[[bytes], _Envelope]] = _message("Envelope").FromString
+new_span: Final[Callable[[], SpanMessage]] = _message("Span")
+new_int: Final[Callable[[], IntMessage]] = _message("IntValue")
+parse_details: Final[Callable[[bytes], DetailsMessage]] = _message("Details").FromString
+parse_event: Final[Callable[[bytes], EventMessage]] = _message("Event").FromString
+parse_link: Final[Callable[[bytes], LinkMessage]] = _message("Link").FromString
 
 
 def split_request(request: bytes) -> list[bytes]:

@@ -40,60 +40,54 @@ _SCALARS: Final = (
 # Memories. Start of a KeyValue, up to the value's first byte -> its key, that byte, whole size.
 _shapes: Final[dict[bytes, tuple[str, int, int]]] = {}
 _UNKNOWN: Final = ("", 0, -1)
-# Serialized KeyValue with a short text -> what it decodes to.
+# Short serialized KeyValue -> what it decodes to.
 _pairs: Final[dict[bytes, tuple[str, AttributeValue]]] = {}
 
 
-def read_attributes(serialized: Serialized) -> Attributes:
-    """Decode KeyValues that are known to be well formed; of equal keys the last one counts."""
-    # A slice, since iterating over protobuf's own container is twice as slow.
-    return dict([_pairs.get(pair) or _read(pair) for pair in serialized[:]])
+class AttributeReader:
+    """Decodes attributes for one thread: its message for integers is read into again and again."""
+
+    __slots__ = ("_integer",)
+
+    def __init__(self) -> None:
+        self._integer = new_int()
+
+    def read(self, serialized: Serialized) -> Attributes:
+        """Decode KeyValues that are known to be well formed; of equal keys the last one counts."""
+        attributes: dict[str, AttributeValue] = {}
+        integer = self._integer
+        for pair in serialized[:]:  # iterating over protobuf's own container is twice as slow
+            known = _pairs.get(pair)
+            if known is None:
+                at = pair[1] + 5 if len(pair) > 1 else 0
+                key, kind, size = _numbers.get(pair[:at], _UNKNOWN)
+                if size == len(pair):
+                    if kind == _DOUBLE:
+                        attributes[key] = _double.unpack_from(pair, at)[0]
+                        continue
+                    integer.MergeFromString(pair[at - 1 :])
+                    number = integer.int_value
+                    if (number.bit_length() + 6) // 7 == size - at:  # it is all that there is
+                        attributes[key] = number
+                        continue
+                known = _read(pair)
+            key, value = known
+            attributes[key] = value
+        return attributes
 
 
 def _read(pair: bytes) -> tuple[str, AttributeValue]:
     at = pair[1] + 5 if len(pair) > 1 else 0
-    key, kind, size = _shapes.get(pair[:at], _UNKNOWN)
-    if size == len(pair):
-        if kind == _DOUBLE:
-            return key, _double.unpack_from(pair, at)[0]
-        if kind == _TEXT and pair[at] + at + 1 == size:
-            return _remembered(pair, key, pair[at + 1 :].decode())
-        if kind == _INT:
-            number = parse_int(pair[at - 1 :]).int_value
-            if (number.bit_length() + 6) // 7 == size - at:  # it is all that there is
-                return key, number
-    return _read_any_shape(pair)
-
-
-def _read_any_shape(pair: bytes) -> tuple[str, AttributeValue]:
-    message = KeyValue.FromString(pair)
-    value = plain(message.value)
-    _learn_shape(pair, message.key)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return message.key, value  # numbers seldom come again
-    return _remembered(pair, message.key, value)
-
-
-def _learn_shape(pair: bytes, key: str) -> None:
-    """Remember how it starts, if it is a key and one value, both with a length of one byte."""
-    head = KeyValue(key=key).SerializeToString()
-    at, size = len(head), len(pair)
-    starts_so = 0 < at < _SHORT and size > at + 3 and pair.startswith(head + b"\x12")
-    if starts_so and pair[at + 1] + at + 2 == size:
-        _remember(_shapes, pair[: at + 3], (key, pair[at + 2], size))
-
-
-def _remembered(pair: bytes, key: str, value: AttributeValue) -> tuple[str, AttributeValue]:
-    decoded = (key, value)
+    key = _texts.get(pair[:at])
+    if key is not None and len(pair) == at + 1 + pair[at]:
+        decoded: tuple[str, AttributeValue] = key, pair[at + 1 :].decode()
+    else:
+        message = KeyValue.FromString(pair)
+        decoded = message.key, plain(message.value)
+        _learn_shape(pair, message.key)
     if len(pair) <= _SHORT:
         _remember(_pairs, pair, decoded)
     return decoded
-
-
-def _remember(memory: dict[bytes, _T], serialized: bytes, decoded: _T) -> None:
-    if len(memory) >= _MOST_REMEMBERED:
-        memory.clear()
-    memory[serialized] = decoded
 
 
 def read_pairs(pairs: Iterable[KeyValue]) -> dict[str, AttributeValue]:

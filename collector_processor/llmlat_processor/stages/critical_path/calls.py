@@ -8,9 +8,10 @@ chat ─────────────────────────
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 from llmlat_processor.model import CLIENT, CONSUMER
-from llmlat_processor.stages.critical_path.facts import attempt_facts
+from llmlat_processor.stages.critical_path.facts import ENVELOPE_LABELS, attempt_facts
 from llmlat_processor.stages.critical_path.tree import Call, Node, Tree
 from llmlat_semconv.values import FindingKind, SectionLabel
 
@@ -136,14 +137,24 @@ def _is_ours(node: Node) -> bool:
     return node.facts is not None and node.facts.ours
 
 
-def _longest_first(node: Node) -> tuple[int, bool, int, bytes]:
+def _longest_first(node: Node) -> tuple[int, bool, bytes]:
     gateway = node.facts is not None and node.facts.is_gateway
-    return (-output_ns(node), not gateway, node.start_ns, node.span.span_id)
+    return (-output_ns(node), not gateway, node.span.span_id)
 
 
 def output_ns(node: Node) -> int:
     """How long a callee took up to its last output."""
     return node.output.total_ns if node.output is not None else node.end_ns - node.start_ns
+
+
+def waiting_ns(node: Node) -> int:
+    """How long a call without a callee waited for somebody else."""
+    facts = node.facts
+    if facts is not None and facts.has_envelopes:
+        return sum(facts.total_ns(label) for label in ENVELOPE_LABELS)
+    parts = node.account.parts if node.account is not None else ()
+    own = [part for part in parts if isinstance(part, tuple) and part[0] is node]
+    return sum(part[3] for part in own if part[1] is node.rest_label)
 
 
 def _same_callee(one: Node, other: Node) -> bool:
@@ -181,14 +192,14 @@ def report_disagreement(
 def _try_below(tree: Tree, chosen: Node, other: Node, settle: Callable[[Node], None]) -> None:
     """A span that hangs too high becomes the callee's callee, if it fits that one's envelope."""
     slots = [
-        node
+        (waiting_ns(node), node)
         for node in chosen.local_tree()
-        if node.call is not None and node.call.callee is None and node.call.envelope_ns > 0
+        if node.call is not None and node.call.callee is None
     ]
-    slot = max(slots, key=lambda node: node.call.envelope_ns if node.call else 0, default=None)
-    if slot is None or slot.call is None:
+    waiting, slot = max(slots, key=itemgetter(0), default=(0, None))
+    if slot is None or slot.call is None or waiting == 0:
         return
-    room = slot.call.envelope_ns + tree.epsilon_ns(slot, other) + tree.tail_ns
+    room = waiting + tree.epsilon_ns(slot, other) + tree.tail_ns
     if output_ns(other) > room:
         return
     tree.find(FindingKind.HOP_BYPASSED, other, None, slot)

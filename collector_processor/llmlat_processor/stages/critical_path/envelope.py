@@ -8,7 +8,7 @@ finalize      ▒██      ▒ its last byte came while the caller was already
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from llmlat_processor.stages.critical_path.account import Part, length
 from llmlat_processor.stages.critical_path.facts import ENVELOPE_LABELS
@@ -17,11 +17,13 @@ from llmlat_processor.stages.critical_path.offer import Offer
 from llmlat_processor.stages.critical_path.tree import Node
 from llmlat_semconv.values import Evidence, SectionLabel
 
-FIRST_ENVELOPES: Final = (SectionLabel.WAIT, SectionLabel.UPSTREAM)
-NEXT_ENVELOPES: Final = (SectionLabel.FIRST_CONTENT, SectionLabel.UPSTREAM_STREAM)
+FIRST_ENVELOPES: Final = frozenset((SectionLabel.WAIT, SectionLabel.UPSTREAM))
+NEXT_ENVELOPES: Final = FIRST_ENVELOPES | {SectionLabel.FIRST_CONTENT}
 
-Labels = Sequence["SectionLabel | None"]
+Labels: TypeAlias = "frozenset[SectionLabel] | frozenset[None]"
 """Labels of envelopes; None stands for time under no phase."""
+
+UNLABELLED: Final[frozenset[None]] = frozenset((None,))
 
 Loans = dict[SectionLabel, int]
 """Nanoseconds of `send` and `finalize` during which the callee was at work."""
@@ -32,12 +34,13 @@ class Envelope:
 
     def __init__(self, node: Node, parts: Sequence[Part], labels: Labels) -> None:
         self.parts = parts
-        self.inside = [
-            isinstance(part, tuple) and part[0] is node and part[1] in labels for part in parts
-        ]
-        self.total_ns = sum(
-            length(part) for part, inside in zip(parts, self.inside, strict=True) if inside
-        )
+        self.inside: list[bool] = []
+        self.total_ns = 0
+        for part in parts:
+            inside = isinstance(part, tuple) and part[0] is node and part[1] in labels
+            self.inside.append(inside)
+            if inside:
+                self.total_ns += length(part)
 
     def replaced(self, account: Sequence[Part]) -> list[Part]:
         """The parts with the account in place of the longest block of envelopes."""
@@ -66,15 +69,15 @@ class Envelope:
 def envelope_labels(node: Node) -> Labels:
     """What may be exchanged of a whole call; without envelope phases, time under no phase."""
     if _has_envelopes(node):
-        return tuple(ENVELOPE_LABELS)
-    return (None,)
+        return ENVELOPE_LABELS
+    return UNLABELLED
 
 
 def first_labels(node: Node) -> tuple[Labels, Labels]:
-    """What may be exchanged up to the first output: at once, and where that is too short."""
+    """What may be exchanged up to the first output, and what where that is too short."""
     if _has_envelopes(node):
         return FIRST_ENVELOPES, NEXT_ENVELOPES
-    return (None,), ()
+    return UNLABELLED, UNLABELLED
 
 
 def _has_envelopes(node: Node) -> bool:
@@ -136,11 +139,11 @@ def _shown_overlaps(node: Node, offer: Offer) -> Loans:
     if node.facts is None or not offer.shares_clock_with(node):
         return {}
     overlaps: Loans = {}
-    for interval in node.facts.outer:
-        if interval.label is SectionLabel.SEND:
-            overlaps[interval.label] = max(0, interval.end_ns - offer.node.start_ns)
-        elif interval.label is SectionLabel.FINALIZE:
-            overlaps[interval.label] = max(0, _last_output(offer.node) - interval.start_ns)
+    for start, end, label, _ in node.facts.outer:
+        if label is SectionLabel.SEND:
+            overlaps[label] = max(0, end - offer.node.start_ns)
+        elif label is SectionLabel.FINALIZE:
+            overlaps[label] = max(0, _last_output(offer.node) - start)
     return overlaps
 
 

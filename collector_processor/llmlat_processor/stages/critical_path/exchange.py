@@ -33,10 +33,11 @@ def exchange_whole(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     call = node.call
     if call is None:
         return parts
-    envelope = Envelope(node, parts, envelope_labels(node))
-    call.envelope_ns = envelope.total_ns
     offer = None if has_attempts(node) else whole_offer(node, call)
-    if offer is None or envelope.total_ns == 0:
+    if offer is None:
+        return standing(node, parts)
+    envelope = Envelope(node, parts, envelope_labels(node))
+    if envelope.total_ns == 0:
         return standing(node, parts)
     needed_ns = offer.sure_ns - envelope.total_ns
     loans = lend(node, offer, parts, needed_ns)
@@ -44,7 +45,7 @@ def exchange_whole(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     tolerance_ns = tree.epsilon_ns(node, offer.node) + tree.tail_ns
     if offer.sure_ns > room_ns + tolerance_ns:
         call.rejected = True
-        _report_misfit(tree, node, offer, room_ns, tolerance_ns)
+        _report_misfit(tree, node, offer, (envelope.total_ns, room_ns, tolerance_ns))
         return standing(node, parts)
     call.send_overlap_ns = loans.get(SectionLabel.SEND, 0)
     note_held(tree, node, call, tolerance_ns)
@@ -59,7 +60,7 @@ def exchange_first(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     if call is None or call.rejected or has_attempts(node):
         return parts
     offer = first_offer(node, call)
-    primary, secondary = first_labels(node)
+    primary, wider = first_labels(node)
     envelope = Envelope(node, parts, primary)
     if offer is None or envelope.total_ns == 0 or _is_cut_short(node, envelope, primary):
         return parts
@@ -67,7 +68,7 @@ def exchange_first(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     room_ns = envelope.total_ns + overlap
     if offer.total_ns > room_ns + tree.epsilon_ns(node, offer.node):
         missing = offer.total_ns - room_ns
-        envelope = Envelope(node, split_upstream(node, parts, missing), (*primary, *secondary[:1]))
+        envelope = Envelope(node, split_upstream(node, parts, missing), wider)
         room_ns = envelope.total_ns + overlap
         if offer.sure_ns > room_ns + tree.epsilon_ns(node, offer.node):
             return parts
@@ -115,10 +116,11 @@ def first_extension_ns(node: Node) -> int:
     return max(0, min(offer.total_ns - room_ns, more_ns))
 
 
-def _report_misfit(tree: Tree, node: Node, offer: Offer, room_ns: int, tolerance_ns: int) -> None:
+def _report_misfit(tree: Tree, node: Node, offer: Offer, sizes_ns: tuple[int, int, int]) -> None:
     """The callee took longer than the caller waited: said, and left off both paths."""
+    envelope_ns, room_ns, tolerance_ns = sizes_ns
     facts = node.facts
-    amount = (node.call.envelope_ns if node.call is not None else 0) - offer.total_ns
+    amount = envelope_ns - offer.total_ns
     if facts is not None and (facts.cancelled or facts.failed):
         kind = FindingKind.OUTLIVED_CANCELLED_PARENT
     elif facts is not None and (facts.ours or facts.operation or facts.unary):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
-from llmlat_processor.model import NO_ATTRIBUTES, Attributes, AttributeValue, Span
+from llmlat_processor.model import Attributes, AttributeValue, Span
 from llmlat_semconv import attributes as names
 from llmlat_semconv.phases import (
     ENVELOPES,
@@ -22,7 +22,6 @@ from llmlat_semconv.values import (
     Evidence,
     OperationName,
     SectionLabel,
-    StreamEnd,
 )
 
 INFERENCES: Final = frozenset(
@@ -51,26 +50,50 @@ CENTURY_S: Final = 3_155_760_000
 _LABELS: Final[Mapping[str, SectionLabel]] = {
     phase.value: SectionLabel(phase.value) for phase in Phase
 }
-_DURATIONS: Final[Mapping[str, SectionLabel]] = {
-    duration_attribute(phase): SectionLabel(phase.value) for phase in Phase
+_READ_BY_NAME: Final = (
+    names.ERROR_TYPE,
+    names.GEN_AI_OPERATION_NAME,
+    names.GEN_AI_REQUEST_STREAM,
+    names.GEN_AI_TOOL_CALL_ID,
+    names.LLMLAT_ATTEMPT_NUMBER,
+    names.LLMLAT_ATTEMPT_OUTCOME,
+    names.LLMLAT_BOUNDARY_NAME,
+    names.LLMLAT_CONTRACT_VERSION,
+    names.LLMLAT_RELAY_HOLD_SUM,
+    names.LLMLAT_RESPONSE_FIRST_CONTENT_KIND,
+    names.LLMLAT_RESPONSE_TIME_TO_FIRST_CONTENT,
+    names.LLMLAT_STREAM_END,
+    names.RPC_SYSTEM,
+    names.RPC_SYSTEM_NAME,
+)
+_KNOWN: Final[Mapping[str, tuple[SectionLabel | None, str | None]]] = {
+    **dict.fromkeys(_READ_BY_NAME, (None, None)),
+    **{duration_attribute(phase): (_LABELS[phase.value], None) for phase in Phase},
+    **{
+        reported_duration_attribute(phase): (
+            _LABELS[phase.value],
+            reported_evidence_attribute(phase),
+        )
+        for phase in Phase
+    },
 }
-_REPORTED: Final[Mapping[str, tuple[SectionLabel, str]]] = {
-    reported_duration_attribute(phase): (
-        SectionLabel(phase.value),
-        reported_evidence_attribute(phase),
-    )
-    for phase in Phase
-}
+"""Attributes that are read: a duration has a label, a reported one also says how it is known."""
+
+# Members looked up once: on Python 3.11 each look-up costs as much as a call.
+_CONSUMER: Final = SectionLabel.CONSUMER
+_MEASURED: Final = Evidence.MEASURED
+_BOUNDED: Final = Evidence.BOUNDED
+_REPORTED: Final = Evidence.REPORTED
+_LOST: Final = AttemptOutcome.LOST
+_FAILED: Final = AttemptOutcome.FAILED
+_CANCELLED: Final = AttemptOutcome.CANCELLED
+_TOOL_CALL: Final = ContentKind.TOOL_CALL
+_INVOKE_AGENT: Final = OperationName.INVOKE_AGENT
 _CANCELLED_ERRORS: Final = ("cancelled", "CancelledError")
 
 
-class PhaseInterval(NamedTuple):
-    """A recorded phase, placed on its operation's clock."""
-
-    start_ns: int
-    end_ns: int
-    label: SectionLabel
-    evidence: Evidence
+Interval = tuple[int, int, SectionLabel, Evidence]
+"""A recorded phase on its operation's clock: (start, end, label, evidence)."""
 
 
 class Facts:
@@ -87,7 +110,6 @@ class Facts:
         "attempt",
         "boundary",
         "cancelled",
-        "chunk_seen",
         "consumer_ns",
         "durations",
         "failed",
@@ -96,6 +118,8 @@ class Facts:
         "first_output_ns",
         "has_envelopes",
         "has_phases",
+        "is_agent",
+        "is_inference",
         "last_output_ns",
         "lost",
         "nested",
@@ -114,65 +138,72 @@ class Facts:
     def __init__(
         self, span: Span, start_ns: int, phases: Sequence[Span], phase_starts_ns: Sequence[int]
     ) -> None:
-        attributes = span.attributes
         self.durations: dict[SectionLabel, int] = {}
         self.reported: dict[SectionLabel, tuple[int, Evidence]] = {}
-        self._read_durations(attributes)
-        self._read_identity(span, attributes)
-        self._read_content(attributes, start_ns)
+        said = self._read(span.attributes)
+        self._identify(span, said)
+        self._note_content(said, start_ns)
         self._place(phases, phase_starts_ns)
         self.overflowed = False
 
-    def _read_durations(self, attributes: Attributes) -> None:
+    def _read(self, attributes: Attributes) -> dict[str, AttributeValue]:
+        """Durations go where they belong; what else is known is returned by attribute name."""
+        said: dict[str, AttributeValue] = {}
         for key, value in attributes.items():
-            label = _DURATIONS.get(key)
-            if label is not None:
+            known = _KNOWN.get(key)
+            if known is None:
+                continue
+            label, evidence_key = known
+            if label is None:
+                said[key] = value
+            elif evidence_key is None:
                 self.durations[label] = nanoseconds(value)
-            elif key in _REPORTED:
-                label, evidence_key = _REPORTED[key]
-                self.reported[label] = (
-                    nanoseconds(value),
-                    _evidence(attributes.get(evidence_key), Evidence.REPORTED),
-                )
-        self.consumer_ns = self.durations.pop(SectionLabel.CONSUMER, 0)
+            else:
+                evidence = _evidence(attributes.get(evidence_key), _REPORTED)
+                self.reported[label] = (nanoseconds(value), evidence)
+        self.consumer_ns = self.durations.pop(_CONSUMER, 0)
         if len(self.durations) > 1:
             self.durations = _in_order(self.durations)
+        return said
 
-    def _read_identity(self, span: Span, attributes: Attributes) -> None:
-        outcome = attributes.get(names.LLMLAT_ATTEMPT_OUTCOME)
-        number = attributes.get(names.LLMLAT_ATTEMPT_NUMBER)
-        error = str(attributes.get(names.ERROR_TYPE, ""))
-        self.operation = _text(attributes.get(names.GEN_AI_OPERATION_NAME))
-        self.boundary = _text(attributes.get(names.LLMLAT_BOUNDARY_NAME))
-        self.ours = bool(self.boundary) or names.LLMLAT_CONTRACT_VERSION in attributes
+    def _identify(self, span: Span, said: Attributes) -> None:
+        get = said.get
+        outcome = get(names.LLMLAT_ATTEMPT_OUTCOME)
+        number = get(names.LLMLAT_ATTEMPT_NUMBER)
+        self.operation = _text(get(names.GEN_AI_OPERATION_NAME))
+        self.boundary = _text(get(names.LLMLAT_BOUNDARY_NAME))
+        self.ours = bool(self.boundary) or names.LLMLAT_CONTRACT_VERSION in said
         self.attempt = number if isinstance(number, int) else None
-        self.lost = outcome == AttemptOutcome.LOST
-        self.failed = span.is_error or outcome == AttemptOutcome.FAILED
+        self.lost = outcome == _LOST
+        self.failed = span.is_error or outcome == _FAILED
         self.cancelled = (
-            outcome == AttemptOutcome.CANCELLED
-            or attributes.get(names.LLMLAT_STREAM_END) == StreamEnd.CANCELLED
-            or error.rpartition(".")[2] in _CANCELLED_ERRORS
+            outcome == _CANCELLED
+            or get(names.LLMLAT_STREAM_END) == _CANCELLED
+            or _text(get(names.ERROR_TYPE)).rpartition(".")[2] in _CANCELLED_ERRORS
         )
-        self.tool_call_id = _text(attributes.get(names.GEN_AI_TOOL_CALL_ID))
-        self.unary = names.RPC_SYSTEM in attributes or names.RPC_SYSTEM_NAME in attributes
-        self.relay_hold_ns = nanoseconds(attributes.get(names.LLMLAT_RELAY_HOLD_SUM))
+        self.tool_call_id = _text(get(names.GEN_AI_TOOL_CALL_ID))
+        self.unary = names.RPC_SYSTEM in said or names.RPC_SYSTEM_NAME in said
+        self.relay_hold_ns = nanoseconds(get(names.LLMLAT_RELAY_HOLD_SUM))
+        self.is_inference = self.operation in INFERENCES
+        self.is_agent = self.operation == _INVOKE_AGENT
 
-    def _read_content(self, attributes: Attributes, start_ns: int) -> None:
-        first = attributes.get(names.LLMLAT_RESPONSE_TIME_TO_FIRST_CONTENT)
-        kind = attributes.get(names.LLMLAT_RESPONSE_FIRST_CONTENT_KIND)
+    def _note_content(self, said: Attributes, start_ns: int) -> None:
+        first = said.get(names.LLMLAT_RESPONSE_TIME_TO_FIRST_CONTENT)
         self.first_content_ns = None if first is None else start_ns + nanoseconds(first)
-        self.first_is_tool_call = kind == ContentKind.TOOL_CALL
-        self.chunk_seen = names.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK in attributes
-        self.streamed = bool(attributes.get(names.GEN_AI_REQUEST_STREAM)) or first is not None
+        self.first_is_tool_call = said.get(names.LLMLAT_RESPONSE_FIRST_CONTENT_KIND) == _TOOL_CALL
+        self.streamed = first is not None or bool(said.get(names.GEN_AI_REQUEST_STREAM))
 
     def _place(self, phases: Sequence[Span], starts_ns: Sequence[int]) -> None:
-        intervals = sorted(_intervals(phases, starts_ns)) if phases else ()
-        self.nested = _apart([i for i in intervals if i.label in NESTED])
-        self.outer = _apart([i for i in intervals if i.label not in NESTED])
+        self.nested: Sequence[Interval] = ()
+        self.outer: Sequence[Interval] = ()
         self.first_output_ns: int | None = None
         self.last_output_ns: int | None = None
         self._first_output = len(FIRST_OUTPUT)
         self.totals_ns = dict(self.durations)
+        if phases:
+            intervals = sorted(_intervals(phases, starts_ns))
+            self.nested = _apart([i for i in intervals if i[2] in NESTED])
+            self.outer = _apart([i for i in intervals if i[2] not in NESTED])
         for start, end, label, _ in self.outer:
             self.totals_ns[label] = self.totals_ns.get(label, 0) + end - start
             self.note_output(label, end)
@@ -188,16 +219,6 @@ class Facts:
             if rank <= self._first_output:
                 self._first_output = rank
                 self.first_output_ns = end_ns
-
-    @property
-    def is_inference(self) -> bool:
-        """True for the operations that answer a prompt."""
-        return self.operation in INFERENCES
-
-    @property
-    def is_agent(self) -> bool:
-        """True for an agent's span."""
-        return self.operation == OperationName.INVOKE_AGENT
 
     @property
     def is_gateway(self) -> bool:
@@ -235,20 +256,20 @@ def _text(value: AttributeValue) -> str:
 
 
 def _evidence(value: AttributeValue, default: Evidence) -> Evidence:
-    return Evidence.BOUNDED if value == Evidence.BOUNDED else default
+    if value == _BOUNDED:
+        return _BOUNDED
+    return _REPORTED if value == _REPORTED else default
 
 
-def _intervals(phases: Sequence[Span], starts_ns: Sequence[int]) -> Iterable[PhaseInterval]:
+def _intervals(phases: Sequence[Span], starts_ns: Sequence[int]) -> Iterable[Interval]:
     for span, start in zip(phases, starts_ns, strict=True):
-        attributes = span.attributes or NO_ATTRIBUTES
-        label = _LABELS.get(_text(attributes.get(names.LLMLAT_PHASE_NAME)))
+        get = span.attributes.get
+        label = _LABELS.get(_text(get(names.LLMLAT_PHASE_NAME)))
         if label is None:  # an open enum: a phase of a later contract is unobserved time here
             continue
-        declared = nanoseconds(attributes.get(names.LLMLAT_PHASE_DURATION))
-        evidence = _evidence(attributes.get(names.LLMLAT_PHASE_EVIDENCE), Evidence.MEASURED)
-        if attributes.get(names.LLMLAT_PHASE_EVIDENCE) == Evidence.REPORTED:
-            evidence = Evidence.REPORTED
-        yield PhaseInterval(start, start + (declared or span.duration_ns), label, evidence)
+        size = nanoseconds(get(names.LLMLAT_PHASE_DURATION)) or span.end_ns - span.start_ns
+        evidence = _evidence(get(names.LLMLAT_PHASE_EVIDENCE), _MEASURED)
+        yield start, start + size, label, evidence
 
 
 def _in_order(durations: dict[SectionLabel, int]) -> dict[SectionLabel, int]:
@@ -265,16 +286,17 @@ def _by_contract_order(duration: tuple[SectionLabel, int]) -> int:
     return CONTRACT_ORDER[duration[0]]
 
 
-def _apart(intervals: Iterable[PhaseInterval]) -> list[PhaseInterval]:
+def _apart(intervals: Iterable[Interval]) -> list[Interval]:
     """Phases of one boundary do not overlap; where data says otherwise, the earlier one stays."""
-    apart: list[PhaseInterval] = []
+    apart: list[Interval] = []
     reached = -1
     for interval in intervals:
-        if interval.start_ns >= reached:
+        start, end, label, evidence = interval
+        if start >= reached:
             apart.append(interval)
-        elif interval.end_ns > reached:
-            apart.append(interval._replace(start_ns=reached))
+        elif end > reached:
+            apart.append((reached, end, label, evidence))
         else:
             continue
-        reached = interval.end_ns
+        reached = end
     return apart

@@ -9,9 +9,11 @@ the rest                                 ········       work, tool ... o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Final
 
 from llmlat_processor.stages.critical_path.account import Piece
-from llmlat_processor.stages.critical_path.facts import PhaseInterval
+from llmlat_processor.stages.critical_path.facts import CONTRACT_ORDER, Interval
 from llmlat_processor.stages.critical_path.tree import Node
 from llmlat_semconv.values import Evidence, SectionLabel
 
@@ -22,12 +24,17 @@ Stretch = tuple["SectionLabel | None", Evidence, int, int]
 """(label or None, evidence, from, to)"""
 
 
-def label_gaps(node: Node, gaps: Sequence[Gap]) -> list[list[Piece]]:
+_DERIVED: Final = Evidence.DERIVED
+_MEASURED: Final = Evidence.MEASURED
+
+
+def label_gaps(node: Node, gaps: Sequence[Gap], *, whole: bool) -> list[list[Piece]]:
     """Label what an operation owns.
 
     Args:
         node: an operation.
         gaps: its stretches in time order, not overlapping.
+        whole: they are all that it owns.
 
     Returns:
         For each gap its pieces, in time order; under no phase a piece has no label yet.
@@ -35,7 +42,7 @@ def label_gaps(node: Node, gaps: Sequence[Gap]) -> list[list[Piece]]:
     rows = _positioned(node, gaps)
     facts = node.facts
     if facts is not None and facts.durations and not facts.overflowed:
-        rows = _fill(rows, facts.durations)
+        rows = _fill(rows, facts.durations, whole=whole)
     return [[(node, label, ev, hi - lo) for label, ev, lo, hi in row] for row in rows]
 
 
@@ -51,7 +58,7 @@ def overflow_ns(node: Node, gaps: Sequence[Gap]) -> int:
 
 def _positioned(node: Node, gaps: Sequence[Gap]) -> list[list[Stretch]]:
     facts = node.facts
-    rows: list[list[Stretch]] = [[(None, Evidence.DERIVED, lo, hi)] for lo, hi in gaps]
+    rows: list[list[Stretch]] = [[(None, _DERIVED, lo, hi)] for lo, hi in gaps]
     if facts is not None and facts.nested:
         rows = _cut(rows, facts.nested)
     if facts is not None and facts.outer:
@@ -72,7 +79,7 @@ def note_outputs(node: Node, gaps: Sequence[Gap], rows: Iterable[Sequence[Piece]
                 facts.note_output(label, at_ns)
 
 
-def _cut(rows: list[list[Stretch]], phases: Sequence[PhaseInterval]) -> list[list[Stretch]]:
+def _cut(rows: list[list[Stretch]], phases: Sequence[Interval]) -> list[list[Stretch]]:
     """Give unlabelled stretches the phases that lie over them; both run forward in time."""
     position = 0
     result = []
@@ -83,39 +90,65 @@ def _cut(rows: list[list[Stretch]], phases: Sequence[PhaseInterval]) -> list[lis
                 pieces.append(stretch)
                 continue
             _, evidence, at, hi = stretch
-            while position < len(phases) and phases[position].end_ns <= at:
+            while position < len(phases) and phases[position][1] <= at:
                 position += 1
-            ahead = position
-            while ahead < len(phases) and phases[ahead].start_ns < hi:
-                phase = phases[ahead]
-                start, end = max(at, phase.start_ns), min(hi, phase.end_ns)
+            for start, end, label, known_by in islice(phases, position, None):
+                if start >= hi:
+                    break
                 if start > at:
                     pieces.append((None, evidence, at, start))
-                pieces.append((phase.label, phase.evidence, start, end))
-                at = end
-                ahead += 1
+                    at = start
+                until = min(end, hi)
+                pieces.append((label, known_by, at, until))
+                at = until
             if at < hi or at == stretch[2]:
                 pieces.append((None, evidence, at, hi))
         result.append(pieces)
     return result
 
 
-def _fill(rows: list[list[Stretch]], durations: Mapping[SectionLabel, int]) -> list[list[Stretch]]:
+def _fill(
+    rows: list[list[Stretch]], durations: Mapping[SectionLabel, int], *, whole: bool
+) -> list[list[Stretch]]:
+    """Give what is left to durations, in contract order, each before the phases that follow it.
+
+    Of a whole operation what finds no such place is put wherever there is room: it is known to
+    have taken its time. Of a clipped one it may lie behind the clip.
+    """
     waiting = list(durations.items())[::-1]
+    rows = _poured(rows, waiting, _orders_ahead(rows))
+    return _poured(rows, waiting, None) if whole and waiting else rows
+
+
+def _orders_ahead(rows: list[list[Stretch]]) -> list[int]:
+    """Per stretch, the place in the contract's order of the next phase after it."""
+    orders: list[int] = []
+    ahead = len(CONTRACT_ORDER) + 1
+    for row in reversed(rows):
+        for label, _, _, _ in reversed(row):
+            ahead = ahead if label is None else CONTRACT_ORDER[label]
+            orders.append(ahead)
+    return orders
+
+
+def _poured(
+    rows: list[list[Stretch]], waiting: list[tuple[SectionLabel, int]], orders: list[int] | None
+) -> list[list[Stretch]]:
     result = []
     for row in rows:
         pieces: list[Stretch] = []
         for stretch in row:
-            if stretch[0] is not None:
+            limit = orders.pop() if orders is not None else len(CONTRACT_ORDER)
+            label, evidence, at, hi = stretch
+            if label is not None:
                 pieces.append(stretch)
                 continue
-            _, evidence, at, hi = stretch
-            while waiting and at < hi:
-                label, size = waiting.pop()
+            while waiting and at < hi and CONTRACT_ORDER[waiting[-1][0]] <= limit:
+                filling, size = waiting.pop()
                 end = min(hi, at + size)
-                pieces.append((label, Evidence.MEASURED, at, end))
+                pieces.append((filling, _MEASURED, at, end))
                 if end - at < size:
-                    waiting.append((label, size - (end - at)))
+                    waiting.append((filling, size - (end - at)))
                 at = end
             if at < hi:
                 pieces.append((None, evidence, at, hi))

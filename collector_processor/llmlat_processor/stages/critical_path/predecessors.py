@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from llmlat_processor.model import Attributes
 from llmlat_processor.stages.critical_path.tree import Before, Node, Tree
@@ -18,8 +19,24 @@ from llmlat_semconv.values import FindingKind, LinkRelationship, OperationName
 
 PRECEDES = frozenset((LinkRelationship.FOLLOWS, LinkRelationship.RETRY_OF))
 
-EdgeClaim = tuple[Node, int, Node]
-"""(predecessor, instant at which the edge leaves it, successor)"""
+
+class EdgeClaim(NamedTuple):
+    """Somebody says that one operation waited for another.
+
+    The edge leaves `before` at an instant; where that is at or after the last content, all of
+    `before` was waited for that had ended by then.
+    """
+
+    before: Node
+    at_ns: int
+    after: Node
+
+    def leaves_ns(self, successor: Node) -> int:
+        """Where the edge leaves, seen from the sibling that it leads to."""
+        before = self.before
+        if before.last_content_ns <= self.at_ns <= successor.start_ns:
+            return min(before.end_ns, successor.start_ns)
+        return min(self.at_ns, before.end_ns)
 
 
 def find_predecessors(tree: Tree) -> None:
@@ -46,7 +63,7 @@ def _linked(tree: Tree) -> Iterator[EdgeClaim]:
                 continue
             before = by_id.get(link.span_id)
             if before is not None and relationship(link.attributes) in PRECEDES:
-                yield before, before.end_ns, node
+                yield EdgeClaim(before, before.end_ns, node)
 
 
 def _tool_calls(tree: Tree) -> Iterator[EdgeClaim]:
@@ -68,10 +85,10 @@ def _tool_calls(tree: Tree) -> Iterator[EdgeClaim]:
         call_id = tool.facts.tool_call_id if tool.facts is not None else ""
         asker = asked.get(call_id) or _last_ended(ends.get(agent, []), tool.start_ns)
         if asker is not None:
-            yield asker[0], asker[1], tool
+            yield EdgeClaim(*asker, tool)
         following = _first_started(chats.get(agent, []), tool.end_ns)
         if following is not None:
-            yield tool, tool.end_ns, following
+            yield EdgeClaim(tool, tool.end_ns, following)
 
 
 def _is_asked_tool(node: Node) -> bool:
@@ -118,12 +135,13 @@ def _first_started(chats: list[Node], at_ns: int) -> Node | None:
 def _set_predecessors(tree: Tree, claims: Iterable[EdgeClaim]) -> None:
     """Lift each edge to siblings, drop cycles, keep what the clock allows."""
     lifted: dict[tuple[Node, Node], Before] = {}
-    for before, at_ns, after in claims:
-        chains = _siblings_above(before, after)
+    for claim in claims:
+        chains = _siblings_above(claim.before, claim.after)
         if chains is None:
             continue
         chain, successor = chains
-        leaves_ns = min(at_ns, before.end_ns) if chain[-1] is before else chain[-1].until_ns
+        inner = chain[-1]
+        leaves_ns = claim.leaves_ns(successor) if inner is claim.before else inner.until_ns
         key = (chain[0], successor)
         if key not in lifted or lifted[key].at_ns < leaves_ns:
             lifted[key] = Before(leaves_ns, chain)

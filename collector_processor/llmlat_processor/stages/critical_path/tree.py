@@ -17,7 +17,7 @@ from llmlat_processor.model import (
     Finding,
     Span,
 )
-from llmlat_processor.stages.critical_path.facts import LEAF_LABELS, Facts
+from llmlat_processor.stages.critical_path.facts import ENVELOPE_LABELS, LEAF_LABELS, Facts
 from llmlat_semconv.values import FindingKind, SectionLabel
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ class Call:
         callees: the remote children that may be its callee, until one is chosen.
         callee: the account that is used, or None.
         rejected: the callee took longer than the caller waited: off both paths.
-        envelope_ns: the call's own time under envelope phases.
         send_overlap_ns: how much of `send` the callee was already at work.
         held_ns: time during which tokens existed and the client had none.
     """
@@ -58,7 +57,6 @@ class Call:
     __slots__ = (
         "callee",
         "callees",
-        "envelope_ns",
         "held_ns",
         "rejected",
         "send_overlap_ns",
@@ -68,7 +66,6 @@ class Call:
         self.callees = callees
         self.callee: Node | None = None
         self.rejected = False
-        self.envelope_ns = 0
         self.send_overlap_ns = 0
         self.held_ns = 0
 
@@ -135,6 +132,14 @@ class Node:
         if facts is None:
             return SectionLabel.WORK
         return LEAF_LABELS.get(facts.operation, SectionLabel.WORK)
+
+    @property
+    def last_content_ns(self) -> int:
+        """Where the last envelope phase ends; the operation's own end where none is placed."""
+        placed = self.facts.outer if self.facts is not None else ()
+        return max(
+            (end for _, end, label, _ in placed if label in ENVELOPE_LABELS), default=self.end_ns
+        )
 
     def adopt(self, child: Node) -> None:
         """Make another node a child of this one."""

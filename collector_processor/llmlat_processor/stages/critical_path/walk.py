@@ -14,16 +14,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from itertools import accumulate, pairwise
+from typing import Final
 
 from llmlat_processor.stages.critical_path.account import Account, EdgeRow, Part, cut
 from llmlat_processor.stages.critical_path.exchange import exchange_first, exchange_whole
-from llmlat_processor.stages.critical_path.facts import ENVELOPE_LABELS
 from llmlat_processor.stages.critical_path.labels import label_gaps, note_outputs, overflow_ns
 from llmlat_processor.stages.critical_path.tree import Before, Node, Tree
 from llmlat_semconv.values import Evidence, FindingKind
 
-EXPLICIT = "explicit"
-INFERRED = "inferred"
+EXPLICIT: Final = "explicit"
+INFERRED: Final = "inferred"
+
+_DERIVED: Final = Evidence.DERIVED  # looked up once: a look-up costs as much as a call on 3.11
 
 
 class Extent(Enum):
@@ -35,6 +37,10 @@ class Extent(Enum):
     """To an instant before its end: at most the callee's first output."""
     INNER = "inner"
     """To where its own callee began: the envelopes stand."""
+
+
+_WHOLE: Final = Extent.WHOLE
+_INNER: Final = Extent.INNER
 
 
 class Frame:
@@ -73,7 +79,7 @@ class Frame:
         if from_ns < self.cursor:
             if self.plain_label is not None:
                 size = self.cursor - from_ns
-                self.items.append((self.node, self.plain_label, Evidence.DERIVED, size))
+                self.items.append((self.node, self.plain_label, _DERIVED, size))
             else:
                 self.items.append(None)  # a place for the pieces of this gap
                 self.gaps.append((from_ns, self.cursor))
@@ -185,9 +191,7 @@ class Walk:
             frame.items.append(cut(child.account, start - child.start_ns, clipped))
         elif not child.joined and child.facts is None and child.call is None:
             if start < frame.cursor:
-                frame.items.append(
-                    (child, child.rest_label, Evidence.DERIVED, frame.cursor - start)
-                )
+                frame.items.append((child, child.rest_label, _DERIVED, frame.cursor - start))
         else:
             self.frames.append(Frame(child, frame.cursor, start, Extent.WHOLE))
             return True
@@ -214,12 +218,8 @@ class Walk:
         target = edge.target
         if frame.previous is not None:
             self.edges.append((target.span.span_id, frame.previous.span.span_id, EXPLICIT))
-        if len(edge.chain) == 1 and target.account is not None and _covers_content(target, at_ns):
-            start = max(target.start_ns, frame.lo_ns)
-            frame.items.append(cut(target.account, start - target.start_ns, target.end_ns - at_ns))
-            self._passed(frame, target, start)
-            return False
-        self._push(frame, frames_down(edge.chain, at_ns, Extent.FIRST))
+        extent = Extent.WHOLE if at_ns >= target.last_content_ns else Extent.FIRST
+        self._push(frame, frames_down(edge.chain, at_ns, extent))
         return True
 
     def _push(self, frame: Frame, frames: list[Frame]) -> None:
@@ -254,7 +254,7 @@ class Walk:
         gaps = frame.gaps[::-1]
         if frame.uncut:
             self._check_overflow(node, gaps)
-        rows = label_gaps(node, gaps)
+        rows = label_gaps(node, gaps, whole=frame.uncut)
         if frame.uncut:
             note_outputs(node, gaps, rows)
         filled = iter(rows)
@@ -272,11 +272,10 @@ class Walk:
         return Account(named, edges)
 
     def _exchanged(self, frame: Frame, parts: list[Part]) -> list[Part]:
-        if frame.extent is Extent.WHOLE:
-            return exchange_whole(self.tree, frame.node, parts)
-        if frame.extent is Extent.FIRST:
-            return exchange_first(self.tree, frame.node, parts)
-        return parts
+        if frame.node.call is None or frame.extent is _INNER:
+            return parts
+        exchange = exchange_whole if frame.extent is _WHOLE else exchange_first
+        return exchange(self.tree, frame.node, parts)
 
     def _check_overflow(self, node: Node, gaps: list[tuple[int, int]]) -> None:
         facts = node.facts
@@ -286,12 +285,3 @@ class Walk:
         if excess > self.epsilon:
             facts.overflowed = True
             self.tree.find(FindingKind.PHASE_OVERFLOW, node, excess, epsilon_ns=self.epsilon)
-
-
-def _covers_content(target: Node, at_ns: int) -> bool:
-    """True where an edge leaves a call at or after its last content: the exchange is whole."""
-    facts = target.facts
-    if facts is None or target.call is None:
-        return at_ns >= target.end_ns
-    envelopes = [i.end_ns for i in facts.outer if i.label in ENVELOPE_LABELS]
-    return at_ns >= max(envelopes, default=target.end_ns)

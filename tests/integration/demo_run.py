@@ -1,0 +1,109 @@
+"""One run of the demo as a subprocess, and what has to hold of the trace that it explains."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from llmlat_semconv.spans import agent_span_name, retrieval_span_name, tool_span_name
+from llmlat_semconv.values import Evidence, SectionLabel
+
+DEMO = Path(__file__).parents[2] / "examples" / "adviser" / "demo.py"
+MARK = "ADVISER_DEMO_TEST"
+PATIENCE_S = 1800.0
+
+
+@dataclass(frozen=True)
+class DemoRun:
+    """The demo with arguments and additions to the environment; children inherit its mark."""
+
+    folder: Path
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def start(self) -> subprocess.Popen[str]:
+        environment = {**os.environ, **self.environment}
+        return subprocess.Popen(
+            [sys.executable, str(DEMO), *self.arguments],
+            env={**environment, MARK: self.mark, "TMPDIR": str(self.folder), "NO_COLOR": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def finish(self) -> tuple[int, str, str]:
+        process = self.start()
+        output, errors = process.communicate(timeout=PATIENCE_S)
+        return process.returncode, output, errors
+
+    def leftovers(self) -> list[str]:
+        """Processes that carry our mark still, and files that were not removed."""
+        mark = f"{MARK}={self.mark}".encode()
+        return [
+            *(each.name for each in Path("/proc").glob("[0-9]*") if _carries(each, mark)),
+            *(path.name for path in self.folder.iterdir()),
+        ]
+
+
+def _carries(process: Path, mark: bytes) -> bool:
+    try:
+        return mark in (process / "environ").read_bytes()
+    except OSError:
+        return False
+
+
+def explained(output: str) -> dict[str, Any]:
+    """The one trace that the demo printed."""
+    (line,) = output.splitlines()
+    document: dict[str, Any] = json.loads(line)
+    return document
+
+
+def check_explanation(document: dict[str, Any]) -> None:
+    """Both paths tile their time, and every piece of evidence is called what it is."""
+    (root,) = document["roots"]
+    assert document["complete"]
+    assert root["name"] == agent_span_name("adviser")
+    assert root["e2e"]["duration_ns"] == root["duration_ns"]
+    assert 0 < root["ttft"]["duration_ns"] < root["duration_ns"]
+    for path in (root["e2e"], root["ttft"]):
+        check_path(path)
+    check_operations(document, root)
+
+
+def check_path(path: dict[str, Any]) -> None:
+    at_ns = 0
+    for section in path["sections"]:
+        assert section["start_ns"] == at_ns
+        at_ns += section["duration_ns"]
+    assert at_ns == path["duration_ns"] == sum(path["totals_ns"].values())
+    assert path["totals_ns"][path["dominant"]] == max(path["totals_ns"].values())
+    assert evidence_of(path, SectionLabel.QUEUE) == {Evidence.BOUNDED.value}
+    assert evidence_of(path, SectionLabel.PREFILL) == {Evidence.REPORTED.value}
+    assert evidence_of(path, SectionLabel.DECODE) == {Evidence.REPORTED.value}
+    assert SectionLabel.TOOL.value in path["totals_ns"]
+
+
+def evidence_of(path: dict[str, Any], label: SectionLabel) -> set[str]:
+    return {each["evidence"] for each in path["sections"] if each["label"] == label.value}
+
+
+def check_operations(document: dict[str, Any], root: dict[str, Any]) -> None:
+    """The longer retrieval is on the path, the other one hidden beside it; the tool is on it."""
+    ids = {operation["name"]: operation["span_id"] for operation in document["operations"]}
+    accounts = root["operations"]
+    policy, hidden = ids[retrieval_span_name("policy")], ids[retrieval_span_name("accounts")]
+    assert accounts[policy]["e2e_self_ns"] > 0
+    assert "e2e_self_ns" not in accounts[hidden]
+    assert accounts[hidden]["slack_ns"] > 0
+    assert accounts[ids[tool_span_name("get_orders")]]["e2e_self_ns"] > 0
+    assert root["ledger"]["overlapped_ns"] > 0
