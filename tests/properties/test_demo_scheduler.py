@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from scheduler import Costs, Limits, Request, Scheduler, Step
 
 COSTS = Costs(step_ns=8_000_000, prefill_token_ns=1_500_000, decode_token_ns=5_000_000)

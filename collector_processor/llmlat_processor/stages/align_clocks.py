@@ -26,42 +26,69 @@ MIN_STAMPS: Final = 32
 """Distinct stamps that must all be multiples before a granularity is believed."""
 
 
+ANCHORING_NS: Final = 50_000
+"""What placing a wall stamp by an anchor adds to the anchor's own uncertainty."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Anchor:
-    """How one process's wall stamps become readings of its domain's monotonic clock."""
+    """How wall stamps become readings of a domain's monotonic clock."""
 
     domain: str
     wall_minus_monotonic_ns: int
+    uncertainty_ns: int
+
+
+class _Anchors:
+    """One anchor per process that tells its monotonic clock, and one per domain for the rest."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.by_process: dict[str, _Anchor] = {}
+        self.by_domain: dict[str, _Anchor] = {}
+        for span in trace.operations:
+            anchor = _anchor(span) if span.attributes else None
+            if anchor is not None:
+                self.by_process.setdefault(span.resource.process, anchor)
+                self.by_domain.setdefault(anchor.domain, anchor)
+
+    def of(self, span: Span) -> _Anchor | None:
+        """The anchor that a span is placed by; None where wall stamps are all there is."""
+        if not self.by_process:
+            return None
+        own = self.by_process.get(span.resource.process)
+        return own or self.by_domain.get(_declared_domain(span) or span.resource.domain)
 
 
 def align_clocks(trace: Trace) -> AlignedTrace:
     """Place the operations and phases of a trace, each on its own domain's clock."""
-    anchors = _anchors(trace)
-    domains = [_domain(span, anchors) for span in trace.operations]
+    anchors = _Anchors(trace)
+    domains = [_domain(span, anchors.of(span)) for span in trace.operations]
     weak = {span.resource.domain for span in trace.operations if span.resource.weak}
     return AlignedTrace(
         trace=trace,
-        starts_ns=_placed(trace.operations, anchors),
+        starts_ns=[_start(span, anchors.of(span)) for span in trace.operations],
         phase_starts_ns={
-            position: _placed(phases, anchors) for position, phases in trace.phases.items()
+            position: [_start(span, anchors.of(span)) for span in phases]
+            for position, phases in trace.phases.items()
         },
         domains=domains,
         weak_domains=frozenset(weak),
-        resolutions_ns=_resolutions(trace, domains),
+        resolutions_ns=_resolutions(trace, domains, anchors),
     )
 
 
-def _anchors(trace: Trace) -> dict[str, _Anchor]:
-    """One anchor per process that tells its monotonic clock; the earliest span's own."""
-    anchors: dict[str, _Anchor] = {}
-    for span in trace.operations:
-        if not span.attributes and not span.resource.attributes:
-            continue
-        monotonic = span.attributes.get(names.LLMLAT_CLOCK_MONOTONIC_START)
-        domain = _declared_domain(span)
-        if isinstance(monotonic, int) and domain and span.resource.process not in anchors:
-            anchors[span.resource.process] = _Anchor(domain, span.start_ns - monotonic)
-    return anchors
+def _anchor(span: Span) -> _Anchor | None:
+    monotonic, domain = _monotonic_start(span), _declared_domain(span)
+    if monotonic is None or not domain:
+        return None
+    uncertainty = span.attributes.get(names.LLMLAT_CLOCK_ANCHOR_UNCERTAINTY)
+    known = uncertainty if type(uncertainty) is int and uncertainty > 0 else 0
+    return _Anchor(domain, span.start_ns - monotonic, known)
+
+
+def _monotonic_start(span: Span) -> int | None:
+    reading = span.attributes.get(names.LLMLAT_CLOCK_MONOTONIC_START)
+    return reading if type(reading) is int else None  # True is an int, but no reading
 
 
 def _declared_domain(span: Span) -> str:
@@ -70,36 +97,32 @@ def _declared_domain(span: Span) -> str:
     return domain if isinstance(domain, str) else ""
 
 
-def _domain(span: Span, anchors: dict[str, _Anchor]) -> str:
-    anchor = anchors.get(span.resource.process) if anchors else None
+def _domain(span: Span, anchor: _Anchor | None) -> str:
     if anchor is not None:
         return anchor.domain
     return (_declared_domain(span) if span.attributes else "") or span.resource.domain
 
 
-def _placed(spans: Sequence[Span], anchors: dict[str, _Anchor]) -> list[int]:
-    if not anchors:
-        return [span.start_ns for span in spans]
-    return [_start(span, anchors.get(span.resource.process)) for span in spans]
-
-
 def _start(span: Span, anchor: _Anchor | None) -> int:
     if anchor is None:
         return span.start_ns
-    monotonic = span.attributes.get(names.LLMLAT_CLOCK_MONOTONIC_START)
-    if isinstance(monotonic, int):
-        return monotonic
-    return span.start_ns - anchor.wall_minus_monotonic_ns
+    monotonic = _monotonic_start(span) if span.attributes else None
+    return span.start_ns - anchor.wall_minus_monotonic_ns if monotonic is None else monotonic
 
 
-def _resolutions(trace: Trace, domains: Sequence[str]) -> dict[str, int]:
+def _resolutions(trace: Trace, domains: Sequence[str], anchors: _Anchors) -> dict[str, int]:
+    """Per domain, how far apart two of its stamps may be and still be one instant."""
     declared = trace.assumptions.resolution_ns
     if declared is not None:
         return dict.fromkeys(domains, declared)
     members: dict[str, list[Span]] = {}
     for span, domain in zip(trace.operations, domains, strict=True):
         members.setdefault(domain, []).append(span)
-    return {domain: _resolution(spans) for domain, spans in members.items()}
+    found = {domain: _resolution(spans) for domain, spans in members.items()}
+    for domain, anchor in anchors.by_domain.items():
+        if any(_monotonic_start(span) is None for span in members[domain]):
+            found[domain] = max(found[domain], anchor.uncertainty_ns + ANCHORING_NS)
+    return found
 
 
 def _resolution(spans: Sequence[Span]) -> int:

@@ -125,8 +125,12 @@ def summary(path: Path) -> str:
 
 
 def _two_digits(duration_ns: int) -> str:
+    """Two significant digits, all of them before the point where there are more; no exponent."""
     value, unit = (duration_ns / 1e9, "s") if duration_ns >= 10**8 else (duration_ns / 1e6, "ms")
-    return f"{value:.2g} {unit}" if value < 100 else f"{value:.0f} {unit}"
+    if value >= 99.5:
+        return f"{value:.0f} {unit}"
+    digits = f"{float(f'{value:.2g}'):.6f}".rstrip("0").rstrip(".")
+    return f"{digits} {unit}"
 
 
 def _events(aligned: AlignedTrace, findings: tuple[Finding, ...]) -> Mapping[Span, list[Event]]:

@@ -20,6 +20,9 @@ OWN_SCOPE: Final = "llmlat_processor"
 
 YEAR_2000_NS: Final = 946_684_800 * 10**9
 HOUR_NS: Final = 3_600 * 10**9
+MAX_WITNESSES: Final = 16
+"""A circle of any length is proved by naming some of it; each witness carries the whole list."""
+
 ABSENT_NAME: Final = "(missing parent)"
 
 
@@ -43,13 +46,18 @@ class _Assembly:
         self.assumptions = assumptions
         self.findings: list[Finding] = []
         self.complete = True
-        self.spans = self._in_order(self._without_duplicates(spans))
+        received = list(spans)
+        own = [span for span in received if span.scope == OWN_SCOPE]
+        others = [span for span in received if span.scope != OWN_SCOPE] if own else received
+        self.others = self._in_order(self._without_duplicates(others))
+        self.spans = self._in_order([*self.others, *own]) if own else self.others
         self.set_aside: dict[bytes, Span] = {}
         self.sound = self._without_damaged()
         self.phase_spans: dict[bytes, Span] = {}
         self.operations: list[Span] = []
         self.index: dict[bytes, int] = {}
         self.clients_of_shared_ids: dict[bytes, int] = {}
+        self.above: dict[bytes, tuple[int, bytes]] = {}  # what was found on the way up
 
     def trace(self) -> Trace:
         """Run the questions in order."""
@@ -102,7 +110,7 @@ class _Assembly:
         limit = self.assumptions.received_ns
         latest = limit + HOUR_NS if limit is not None else None
         sound = []
-        for span in self.spans:
+        for span in self.others:
             start, end = span.start_ns, span.end_ns
             if YEAR_2000_NS <= start <= end and (latest is None or end <= latest):
                 sound.append(span)
@@ -118,8 +126,6 @@ class _Assembly:
 
     def _tell_phases_from_operations(self) -> None:
         for span in self.sound:
-            if span.scope == OWN_SCOPE:
-                continue
             if span.attributes and names.LLMLAT_PHASE_NAME in span.attributes:
                 self.phase_spans[span.span_id] = span
             else:
@@ -150,17 +156,22 @@ class _Assembly:
         A phase span labels its parent's time, and a damaged span cannot hold anything: what
         hangs under either hangs under the operation above it.
         """
-        seen: set[bytes] = set()
-        while parent_id and parent_id not in seen:
+        passed: dict[bytes, None] = {}
+        found = self.above.get(parent_id)
+        while found is None:
             position = self.index.get(parent_id)
-            if position is not None:
-                return position, parent_id
-            seen.add(parent_id)
             between = self.phase_spans.get(parent_id) or self.set_aside.get(parent_id)
-            if between is None or not between.parent_id:
-                break
-            parent_id = between.parent_id
-        return -1, parent_id
+            if position is not None:
+                found = (position, parent_id)
+            elif between is None or not between.parent_id or between.parent_id in passed:
+                found = (-1, parent_id)
+            else:
+                passed[parent_id] = None
+                parent_id = between.parent_id
+                found = self.above.get(parent_id)
+        for below in passed:
+            self.above[below] = found
+        return found
 
     def _roots(self, parents: list[int]) -> list[int]:
         roots: list[int] = []
@@ -177,10 +188,15 @@ class _Assembly:
         return roots or self._provisional_roots(parents, orphans)
 
     def _provisional_roots(self, parents: list[int], orphans: dict[bytes, list[int]]) -> list[int]:
-        """Where no root came, orphans hang under a stand-in with the absent id."""
+        """Where no root came, orphans hang under a stand-in with the absent id.
+
+        It lasts as long as those of them that the first one's clock can see.
+        """
         roots = []
+        self.above.clear()
         for absent_id, positions in sorted(orphans.items()):
             children = [self.operations[position] for position in positions]
+            clock = children[0].resource.domain
             stand_in = Span(
                 trace_id=children[0].trace_id,
                 span_id=absent_id,
@@ -188,7 +204,7 @@ class _Assembly:
                 name=ABSENT_NAME,
                 kind=INTERNAL,
                 start_ns=children[0].start_ns,
-                end_ns=max(child.end_ns for child in children),
+                end_ns=max(c.end_ns for c in children if c.resource.domain == clock),
                 resource=children[0].resource,
             )
             root = len(self.operations)
@@ -214,7 +230,7 @@ class _Assembly:
                 settled[passed] = True
 
     def _report_cycle(self, members: list[int]) -> None:
-        ids = tuple(sorted(self.operations[member].span_id for member in members))
+        ids = tuple(sorted(self.operations[member].span_id for member in members))[:MAX_WITNESSES]
         note = "each of these spans is an ancestor of itself"
         self.findings.append(Finding(FindingKind.DEPENDENCY_CYCLE, ids[0], None, ids, None, note))
         self.complete = False
@@ -222,6 +238,8 @@ class _Assembly:
     def _phases_by_operation(self) -> dict[int, list[Span]]:
         phases: dict[int, list[Span]] = {}
         for span in self.phase_spans.values():
+            if span.parent_id in self.set_aside and span.parent_id not in self.index:
+                continue  # it labels the time of an operation whose time nobody knows
             position = self._operation_above(span.parent_id)[0]
             if position >= 0:
                 phases.setdefault(position, []).append(span)
@@ -234,7 +252,7 @@ class _Assembly:
         parents = (
             self._operation_above(span.parent_id)[0]
             for span in self.set_aside.values()
-            if span.scope != OWN_SCOPE and names.LLMLAT_PHASE_NAME not in span.attributes
+            if names.LLMLAT_PHASE_NAME not in span.attributes
         )
         return frozenset(parent for parent in parents if parent >= 0)
 

@@ -8,6 +8,7 @@ field as its continuation. So an annotation is appended to the bytes of its span
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from struct import Struct
@@ -17,13 +18,15 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from llmlat_processor.model import Annotation, AttributeValue, Event, Span
-from llmlat_processor.wire.decoded import WireSpan
+from llmlat_processor.wire.decoded import Origin, WireSpan
 from llmlat_processor.wire.slim import join_envelope, join_request
 from llmlat_processor.wire.values import any_value
 
 _NOTHING: Final[Mapping[Span, Annotation]] = {}
 _SHORT: Final = 32
+_DELIMITED: Final = 2  # the wire type of what has a size
 _double: Final = Struct("<d")
+_pack: Final = _double.pack
 
 
 def encode(spans: Iterable[Span], annotations: Mapping[Span, Annotation] = _NOTHING) -> bytes:
@@ -36,33 +39,64 @@ def encode(spans: Iterable[Span], annotations: Mapping[Span, Annotation] = _NOTH
     Raises:
         TypeError: a span never was on the wire.
     """
-    resources: dict[bytes, dict[bytes, list[bytes]]] = {}
+    by_origin: defaultdict[Origin, list[bytes]] = defaultdict(list)
     for span in spans:
         if not isinstance(span, WireSpan):
             raise TypeError(f"{span!r} was not decoded from OTLP and has no bytes to send on")
         addition = annotations.get(span)
-        raw = span.raw if addition is None else span.raw + _serialized(addition)
-        scopes = resources.setdefault(span.origin.resource, {})
-        scopes.setdefault(span.origin.scope, []).append(raw)
-    return join_request(
-        join_envelope(resource, [join_envelope(scope, raws) for scope, raws in scopes.items()])
-        for resource, scopes in resources.items()
-    )
+        by_origin[span.origin].append(_extended(span.raw, addition) if addition else span.raw)
+    resources: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    for (resource, scope), raws in by_origin.items():
+        resources[resource].append(join_envelope(scope, raws))
+    return join_request(join_envelope(*resource) for resource in resources.items())
 
 
-def _serialized(addition: Annotation) -> bytes:
-    fields = [_attribute(key, value) for key, value in addition.attributes.items()]
-    fields += map(_event, addition.events)
-    return b"".join(fields)
+def _extended(raw: bytes, addition: Annotation) -> bytes:
+    """A serialized span with everything that is added to it."""
+    pieces = [raw]
+    for key, value in addition.attributes.items():
+        if type(value) is float:
+            pieces += _up_to_double(key), _pack(value)
+        else:
+            pieces.append(_attribute(key, value))
+    pieces += map(_event, addition.events)
+    return b"".join(pieces)
 
 
 def _attribute(key: str, value: AttributeValue) -> bytes:
     """A serialized Span that has one attribute and nothing else."""
-    if isinstance(value, float):
-        return _up_to_double(key) + _double.pack(value)
-    if isinstance(value, bool) or (isinstance(value, str) and len(value) <= _SHORT):
+    if isinstance(value, str):
+        return _recurring(key, value) if len(value) <= _SHORT else _text(key, value)
+    if isinstance(value, bool):
         return _recurring(key, value)
     return SpanMessage(attributes=[_pair(key, value)]).SerializeToString()
+
+
+def _text(key: str, value: str) -> bytes:
+    text = _field(AnyValue.STRING_VALUE_FIELD_NUMBER, value.encode())
+    pair = _key(key) + _field(KeyValue.VALUE_FIELD_NUMBER, text)
+    return _field(SpanMessage.ATTRIBUTES_FIELD_NUMBER, pair)
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A text or a message as a field of another message."""
+    return _head(number, len(content)) + content
+
+
+@lru_cache(maxsize=1_024)
+def _head(number: int, size: int) -> bytes:
+    """What stands before the content of a field: its number, its type, its size."""
+    head = bytearray((number << 3 | _DELIMITED,))
+    while size > 0x7F:
+        head.append(size & 0x7F | 0x80)
+        size >>= 7
+    head.append(size)
+    return bytes(head)
+
+
+@lru_cache(maxsize=1_024)
+def _key(key: str) -> bytes:
+    return KeyValue(key=key).SerializeToString()
 
 
 @lru_cache(maxsize=1_024)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -13,21 +14,29 @@ from llmlat_processor.model import NO_ATTRIBUTES, Event, Link
 from llmlat_processor.wire.decoded import Decoded, Origin, UndecodableError, WireSpan
 from llmlat_processor.wire.resources import resource_of
 from llmlat_processor.wire.slim import (
-    SpanMessage,
     join_envelope,
     join_request,
+    new_span,
+    parse_details,
     parse_event,
     parse_link,
-    parse_span,
     split_envelope,
     split_request,
 )
-from llmlat_processor.wire.values import read_attributes
+from llmlat_processor.wire.values import AttributeReader
 from llmlat_semconv import attributes as names
 
-_OURS: Final = names.LLMLAT_CONTRACT_VERSION.partition(".")[0].encode() + b"."
-_GEN_AI: Final = names.GEN_AI_OPERATION_NAME.partition(".")[0].encode() + b"."
-_RPC: Final = names.RPC_SYSTEM.encode()
+_MEANT: Final = (
+    names.LLMLAT_CONTRACT_VERSION.partition(".")[0] + ".",
+    names.GEN_AI_OPERATION_NAME.partition(".")[0] + ".",
+    names.RPC_SYSTEM,
+)
+"""How the keys begin that mean something here."""
+
+# A key in a serialized span: its tag, its size, which is one byte, and its text.
+_has_meaning: Final = re.compile(
+    b"\n.(?:%b)" % b"|".join(re.escape(start.encode()) for start in _MEANT), re.DOTALL
+).search
 
 _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
@@ -82,6 +91,7 @@ class SpanReader:
     def __init__(self, *, trusted: bool) -> None:
         self.decoded = Decoded()
         self._trusted = trusted
+        self._attributes = AttributeReader()
 
     def read_resource_spans(self, envelope: bytes, where: str) -> None:
         """Read the spans of a serialized ResourceSpans."""
@@ -99,20 +109,23 @@ class SpanReader:
         except DecodeError as error:
             self.decoded.set_aside(where, f"not a ScopeSpans message: {error}", 0)
             return
-        self.read_spans(list(enumerate(spans)), Origin(resource, scope), where)
+        self.read_spans(enumerate(spans), Origin(resource, scope), where)
 
-    def read_spans(self, spans: Sequence[tuple[int, bytes]], origin: Origin, where: str) -> None:
+    def read_spans(self, spans: Iterable[tuple[int, bytes]], origin: Origin, where: str) -> None:
         """Read serialized spans, each with its place in the scope that they came in."""
         try:
             resource = resource_of(origin.resource)
             scope = _scope_name(origin.scope)
         except DecodeError as error:
-            self.decoded.set_aside(where, f"its resource or scope is damaged: {error}", len(spans))
+            lost = sum(1 for _ in spans)
+            self.decoded.set_aside(where, f"its resource or scope is damaged: {error}", lost)
             return
         keep = self.decoded.spans.append
+        message = new_span()
+        read_attributes = self._attributes.read
         blank = WireSpan.__new__  # the many arguments of a call cost more than the stores below
         for index, raw in spans if self._trusted else self._sound(spans, where):
-            message = parse_span(raw)
+            message.ParseFromString(raw)
             trace_id, span_id = message.trace_id, message.span_id
             parent_id = message.parent_span_id
             fault = _fault(trace_id, span_id, parent_id)
@@ -132,15 +145,18 @@ class SpanReader:
             span.is_error = message.status.code == _ERROR
             span.scope = scope
             span.attributes = NO_ATTRIBUTES
-            span.attribute_count = len(message.attributes)
             span.events = span.links = ()
             span.raw = raw
             span.origin = origin
-            if _OURS in raw or _GEN_AI in raw or _RPC in raw:
-                self._read_details(span, message, where, index)
+            pairs = message.attributes
+            span.attribute_count = len(pairs)
+            if _has_meaning(raw):
+                span.attributes = read_attributes(pairs)
+                if message.HasField("events") or message.HasField("links"):
+                    self._read_details(span, where, index)
             keep(span)
 
-    def _sound(self, spans: Sequence[tuple[int, bytes]], where: str) -> Iterator[tuple[int, bytes]]:
+    def _sound(self, spans: Iterable[tuple[int, bytes]], where: str) -> Iterator[tuple[int, bytes]]:
         """Of spans that may be broken those that are not."""
         for index, raw in spans:
             if _parses_alone(raw):
@@ -148,16 +164,27 @@ class SpanReader:
             else:
                 self._set_aside(where, index, "not a Span message: broken structure or UTF-8")
 
-    def _read_details(self, span: WireSpan, message: SpanMessage, where: str, index: int) -> None:
-        """Attributes, events and links: only of spans whose names mean something here."""
-        span.attributes = read_attributes(message.attributes)
-        if message.events:
-            span.events = [_event(event) for event in message.events[:]]
-        if message.links:
-            links = [_link(link) for link in message.links[:]]
-            span.links = [link for link in links if link]
-            if None in links:
-                self._set_aside(where, index, "a link of it has no usable ids", 0)
+    def _read_details(self, span: WireSpan, where: str, index: int) -> None:
+        """Events and links."""
+        details = parse_details(span.raw)
+        span.events = [self._event(event) for event in details.events[:]]
+        links = [self._link(link) for link in details.links[:]]
+        span.links = [link for link in links if link]
+        if None in links:
+            self._set_aside(where, index, "a link of it has no usable ids", 0)
+
+    def _event(self, serialized: bytes) -> Event:
+        message = parse_event(serialized)
+        attributes = self._attributes.read(message.attributes)
+        return Event(message.name, message.time_unix_nano, attributes)
+
+    def _link(self, serialized: bytes) -> Link | None:
+        """A link, or None where its ids cannot be anybody's: the span is kept without it."""
+        message = parse_link(serialized)
+        trace_id, span_id = message.trace_id, message.span_id
+        if _fault(trace_id, span_id, b""):
+            return None
+        return Link(trace_id, span_id, self._attributes.read(message.attributes))
 
     def _set_aside(self, where: str, index: int, reason: str, spans: int = 1) -> None:
         self.decoded.set_aside(f"{where}.spans[{index}]", reason, spans)
@@ -175,16 +202,3 @@ def _fault(trace_id: bytes, span_id: bytes, parent_id: bytes) -> str:
         return "trace_id is all zeros"
     return "span_id is all zeros" if span_id == _NO_SPAN else ""
 
-
-def _event(serialized: bytes) -> Event:
-    message = parse_event(serialized)
-    return Event(message.name, message.time_unix_nano, read_attributes(message.attributes))
-
-
-def _link(serialized: bytes) -> Link | None:
-    """A link, or None where its ids cannot be anybody's: the span is kept without it."""
-    message = parse_link(serialized)
-    trace_id, span_id = message.trace_id, message.span_id
-    if _fault(trace_id, span_id, b""):
-        return None
-    return Link(trace_id, span_id, read_attributes(message.attributes))

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 
 from llmlat_processor.model import Attributes, AttributeValue
-from llmlat_processor.wire.slim import Serialized, parse_int
+from llmlat_processor.wire.slim import Serialized, new_int
 
 _MOST_REMEMBERED: Final = 4_096
 """Entries after which a memory starts afresh: bounded, whatever comes."""
@@ -26,7 +26,7 @@ _SHORT: Final = 64
 
 _T = TypeVar("_T")
 
-_TEXT, _BOOL, _INT, _DOUBLE = 0x0A, 0x10, 0x18, 0x21
+_TEXT, _INT, _DOUBLE = 0x0A, 0x18, 0x21
 _double: Final = Struct("<d")
 
 _SCALARS: Final = (
@@ -37,11 +37,14 @@ _SCALARS: Final = (
     (bytes, "bytes_value"),
 )
 
-# Memories. Start of a KeyValue, up to the value's first byte -> its key, that byte, whole size.
-_shapes: Final[dict[bytes, tuple[str, int, int]]] = {}
-_UNKNOWN: Final = ("", 0, -1)
-# Short serialized KeyValue -> what it decodes to.
+# Memories. Short serialized KeyValue -> what it decodes to.
 _pairs: Final[dict[bytes, tuple[str, AttributeValue]]] = {}
+# Start of a KeyValue, up to the value's first byte -> its key.
+_texts: Final[dict[bytes, str]] = {}
+# The same of a number -> its key, its whole size, and the least integer that fills all of that;
+# 0 for a double. Small integers are left to the first memory: they come again.
+_numbers: Final[dict[bytes, tuple[str, int, int]]] = {}
+_UNKNOWN: Final = ("", -1, 0)
 
 
 class AttributeReader:
@@ -56,18 +59,19 @@ class AttributeReader:
         """Decode KeyValues that are known to be well formed; of equal keys the last one counts."""
         attributes: dict[str, AttributeValue] = {}
         integer = self._integer
+        recall, start, unpack = _pairs.get, _numbers.get, _double.unpack_from
         for pair in serialized[:]:  # iterating over protobuf's own container is twice as slow
-            known = _pairs.get(pair)
+            known = recall(pair)
             if known is None:
                 at = pair[1] + 5 if len(pair) > 1 else 0
-                key, kind, size = _numbers.get(pair[:at], _UNKNOWN)
+                key, size, least = start(pair[:at], _UNKNOWN)
                 if size == len(pair):
-                    if kind == _DOUBLE:
-                        attributes[key] = _double.unpack_from(pair, at)[0]
+                    if not least:
+                        attributes[key] = unpack(pair, at)[0]
                         continue
                     integer.MergeFromString(pair[at - 1 :])
                     number = integer.int_value
-                    if (number.bit_length() + 6) // 7 == size - at:  # it is all that there is
+                    if number >= least:
                         attributes[key] = number
                         continue
                 known = _read(pair)
@@ -84,10 +88,33 @@ def _read(pair: bytes) -> tuple[str, AttributeValue]:
     else:
         message = KeyValue.FromString(pair)
         decoded = message.key, plain(message.value)
-        _learn_shape(pair, message.key)
+        _learn_start(pair, message.key)
     if len(pair) <= _SHORT:
         _remember(_pairs, pair, decoded)
     return decoded
+
+
+def _learn_start(pair: bytes, key: str) -> None:
+    """Remember how it starts, if it is a key and one value, both with a length of one byte."""
+    head = KeyValue(key=key).SerializeToString()
+    before, size = len(head), len(pair)
+    starts_so = 0 < before < _SHORT and size > before + 3 and pair.startswith(head + b"\x12")
+    if not starts_so or pair[before + 1] + before + 2 != size:
+        return
+    at = before + 3
+    start, kind, value_size = pair[:at], pair[at - 1], size - at
+    if kind == _TEXT:
+        _remember(_texts, start, key)
+    elif kind == _DOUBLE and value_size == _double.size:
+        _remember(_numbers, start, (key, size, 0))
+    elif kind == _INT and value_size > 1:
+        _remember(_numbers, start, (key, size, 1 << 7 * (value_size - 1)))
+
+
+def _remember(memory: dict[bytes, _T], serialized: bytes, decoded: _T) -> None:
+    if len(memory) >= _MOST_REMEMBERED:
+        memory.clear()
+    memory[serialized] = decoded
 
 
 def read_pairs(pairs: Iterable[KeyValue]) -> dict[str, AttributeValue]:

@@ -26,6 +26,10 @@ class Owner(Protocol):
     def target(self) -> str:
         """What is being timed, for the count of faults."""
 
+    @property
+    def is_streaming(self) -> bool:
+        """Whether its events are measured one by one, as the caller pulls them."""
+
     def body_complete(self) -> None:
         """The response's body has arrived whole."""
 
@@ -102,9 +106,10 @@ class Attempt:
         else:
             self._recorder.enter(phase, self._now_ns())
 
-    def body_received(self) -> None:
-        """Some of the response's body has arrived."""
+    def body_received(self) -> bool:
+        """Some of the response's body has arrived; whether more of it is worth a mark."""
         self._recorder.body_received(self._now_ns())
+        return not self._call.is_streaming
 
     def body_complete(self) -> None:
         """The response's body has arrived whole."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from llmlat_otel.core.recording import Anchor, Attempt, PhaseInterval, Recording, StreamAccount
 from llmlat_semconv import attributes as names
@@ -34,8 +33,7 @@ _PHASE_FACTS: Final[dict[Phase, Attributes]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What a call asks for; None where it is not known."""
 
     operation: OperationName

@@ -75,25 +75,25 @@ class Call:
         "_awaits_body",
         "_context",
         "_has_ended",
-        "_is_streaming",
         "_opened",
         "_reader",
         "_recorder",
         "_runtime",
         "is_pulling",
+        "is_streaming",
         "target",
     )
 
     def __init__(self, target: str, make_reader: Callable[[bool], Reader]) -> None:
         self.target = target
         self.is_pulling = False
+        self.is_streaming = False
         self._runtime: Runtime = runtime()
         self._reader = make_reader(self._runtime.settings.reasoning_is_content)
         self._opened: OpenSpan | None = None
         self._attempts: dict[int, OpenSpan] = {}
         self._awaits_body = False
         self._has_ended = False
-        self._is_streaming = False
         self._begin()
 
     def _begin(self) -> None:
@@ -138,7 +138,7 @@ class Call:
     def streaming(self, result: Any) -> Any:
         """A stream of the library, measured from here on."""
         self._awaits_body = True
-        self._is_streaming = True
+        self.is_streaming = True
         return stream(result, _ChunkPull(self, self._reader, self._recorder, self._runtime))
 
     def read(self, result: Any) -> Any:
@@ -165,13 +165,13 @@ class Call:
 
     def abandoned(self) -> None:
         """What the call returned was dropped: it ended at the last event, not at this moment."""
-        end = StreamEnd.ABANDONED if self._is_streaming else None
+        end = StreamEnd.ABANDONED if self.is_streaming else None
         self.end(end, None, self._recorder.last_event_ns)
 
     def body_complete(self) -> None:
         """The response's body has arrived whole, for a caller that reads it without parsing."""
         if self._awaits_body and not self.is_pulling:
-            self.end(StreamEnd.COMPLETE if self._is_streaming else None, None)
+            self.end(StreamEnd.COMPLETE if self.is_streaming else None, None)
 
     def body_ended(self) -> None:
         """The transport has closed the response's body.
@@ -180,7 +180,7 @@ class Call:
         the response itself.
         """
         if self._awaits_body and not self.is_pulling:
-            self.end(StreamEnd.CLOSED_EARLY if self._is_streaming else None, None)
+            self.end(StreamEnd.CLOSED_EARLY if self.is_streaming else None, None)
 
     def fail(self, error: BaseException) -> None:
         """The call is over, by an exception that is passed on."""
@@ -257,7 +257,7 @@ class _Parsing:
 class _ChunkPull:
     """Each pull of a call's stream."""
 
-    __slots__ = ("_call", "_now_ns", "_pulled_ns", "_reader", "_recorder", "_target")
+    __slots__ = ("_asked_ns", "_call", "_now_ns", "_reader", "_recorder", "_target")
 
     def __init__(self, call: Call, reader: Reader, recorder: PhaseRecorder, sdk: Runtime) -> None:
         self._call = call
@@ -265,30 +265,29 @@ class _ChunkPull:
         self._reader = reader
         self._recorder = recorder
         self._now_ns = sdk.clock.now_ns
-        self._pulled_ns: int | None = None
+        self._asked_ns: int | None = None
 
-    def __enter__(self) -> None:
+    def asked(self) -> None:
         self._call.is_pulling = True
-        self._pulled_ns = guarded(self._target, self._now_ns)
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        self._call.is_pulling = False
-        if error is None:
-            return
-        if isinstance(error, (StopIteration, StopAsyncIteration)):
-            self._call.end(StreamEnd.COMPLETE, None)
-        else:
-            self._call.fail(error)
+        self._asked_ns = guarded(self._target, self._now_ns)
 
     def received(self, event: Any) -> None:
         """Runs per chunk: a guard of its own, since a call through the common one takes longer."""
         try:
             at_ns = self._now_ns()
             content = self._reader.event(event, at_ns, self._recorder)
-            if self._pulled_ns is not None:
-                self._recorder.received(self._pulled_ns, at_ns, content)
+            if self._asked_ns is not None:
+                self._recorder.received(self._asked_ns, at_ns, content)
         except Exception as fault:  # noqa: BLE001 - whatever it is, it is ours
             note_fault(self._target, fault)
+        self._call.is_pulling = False
+
+    def ended(self, error: BaseException) -> None:
+        self._call.is_pulling = False
+        if isinstance(error, (StopIteration, StopAsyncIteration)):
+            self._call.end(StreamEnd.COMPLETE, None)
+        else:
+            self._call.fail(error)
 
     def closed(self, error: BaseException | None) -> None:
         if error is not None and is_cancellation(error):

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Final
+from typing import Final, NamedTuple
 
 from opentelemetry import metrics, trace
 from opentelemetry.context import Context, get_current
@@ -20,7 +20,7 @@ from llmlat_otel.core.recording import Anchor, Attempt, PhaseInterval, Recording
 from llmlat_otel.settings import PhasesMode, Settings
 from llmlat_semconv import attributes as names
 from llmlat_semconv.events import LLMLAT_TOOL_CALL
-from llmlat_semconv.phases import duration_attribute
+from llmlat_semconv.phases import Phase, duration_attribute
 from llmlat_semconv.spans import attempt_span_name, inference_span_name, phase_span_name
 from llmlat_semconv.values import AttemptReason, Boundary, OperationName
 from llmlat_semconv.version import CONTRACT_VERSION, SCHEMA_URL
@@ -29,6 +29,7 @@ SCOPE: Final = "llmlat_otel"
 SCOPE_VERSION: Final = version("llmlat-otel")
 
 _SCOPE_ATTRIBUTES: Final = {names.LLMLAT_CONTRACT_VERSION: CONTRACT_VERSION}
+_PHASE_SPAN_NAMES: Final = {phase: phase_span_name(phase.value) for phase in Phase}
 _INFERENCES: Final = frozenset(
     each.value
     for each in (
@@ -37,6 +38,18 @@ _INFERENCES: Final = frozenset(
         OperationName.GENERATE_CONTENT,
     )
 )
+
+
+class _Output(NamedTuple):
+    """Where spans go.
+
+    Attributes:
+        tracer: Starts them.
+        domain: Names the clock domain on each; nothing where the provider's resource names it.
+    """
+
+    tracer: Tracer
+    domain: Attributes
 
 
 @dataclass(slots=True)
@@ -48,6 +61,7 @@ class OpenSpan:
         context: For its children.
         anchor: How its instants become wall time.
         is_recording: False if it is not sampled: nothing below it is worth the making.
+        output: Where its children go.
         is_ours: False if another instrumentation opened it, and ends it.
     """
 
@@ -55,6 +69,7 @@ class OpenSpan:
     context: Context
     anchor: Anchor
     is_recording: bool
+    output: _Output
     is_ours: bool = True
 
     @property
@@ -68,11 +83,11 @@ class OpenSpan:
     @property
     def tracestate(self) -> str:
         """The W3C header that goes with it; empty if there is none."""
-        return self.span.get_span_context().trace_state.to_header()
+        state = self.span.get_span_context().trace_state
+        return state.to_header() if state else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """What there is to say of a call that is over.
 
     Attributes:
@@ -112,23 +127,26 @@ class Emitter:
         self._settings = settings
         self._domain: Attributes = {names.LLMLAT_CLOCK_DOMAIN_ID: domain_id}
         self._fixed = tracer_provider
-        self._histograms = _histograms(meter_provider)
         self._lock = threading.Lock()
         self._make_provider = make_provider
         self._fallback: TracerProvider | None = None
         self._provider: TracerProvider | None = None
-        self._tracer: Tracer = trace.NoOpTracer()
+        self._output = _Output(trace.NoOpTracer(), {})
+        self._fixed_meters = meter_provider
+        self._meters: MeterProvider | None = None
+        self._histograms: Mapping[str, Histogram] = {}
 
-    # Which tracer
+    # Which tracer, and which histograms
 
-    def _current_tracer(self) -> Tracer:
+    def _current_output(self) -> _Output:
         provider = self._fixed or trace.get_tracer_provider()
         if isinstance(provider, trace.ProxyTracerProvider):
             provider = self._own_provider() or provider
         if provider is not self._provider:
+            tracer = provider.get_tracer(SCOPE, SCOPE_VERSION, SCHEMA_URL, _SCOPE_ATTRIBUTES)
+            self._output = _Output(tracer, {} if provider is self._fallback else self._domain)
             self._provider = provider
-            self._tracer = provider.get_tracer(SCOPE, SCOPE_VERSION, SCHEMA_URL, _SCOPE_ATTRIBUTES)
-        return self._tracer
+        return self._output
 
     def _own_provider(self) -> TracerProvider | None:
         with self._lock:
@@ -136,6 +154,14 @@ class Emitter:
                 make, self._make_provider = self._make_provider, None
                 self._fallback = make()
             return self._fallback
+
+    def _current_histograms(self) -> Mapping[str, Histogram]:
+        """The contract's instruments; none as long as nobody has set where their points go."""
+        provider = self._fixed_meters or metrics.get_meter_provider()
+        if provider is not self._meters:
+            self._histograms = _histograms(provider)
+            self._meters = provider
+        return self._histograms
 
     # Spans under way
 
@@ -150,12 +176,10 @@ class Emitter:
         anchor: Anchor,
     ) -> OpenSpan:
         """Start a span at a monotonic instant, under the current span of a context."""
-        tracer = self._current_tracer()
-        stamped: Attributes = {**attributes, names.LLMLAT_CLOCK_MONOTONIC_START: start_ns}
-        if self._provider is not self._fallback:
-            stamped.update(self._domain)
-        span = tracer.start_span(name, context, kind, stamped, start_time=anchor.wall_at(start_ns))
-        return OpenSpan(span, trace.set_span_in_context(span, context), anchor, span.is_recording())
+        output = self._current_output()
+        span = _start(output, name, kind, attributes, context, start_ns, anchor)
+        inside = trace.set_span_in_context(span, context)
+        return OpenSpan(span, inside, anchor, span.is_recording(), output)
 
     def open_operation(
         self,
@@ -185,7 +209,7 @@ class Emitter:
         theirs = trace.get_current_span()
         if _is_inference(theirs):
             theirs.set_attributes({**account.of_operation(Boundary.CLIENT, anchor), **self._domain})
-            return OpenSpan(theirs, get_current(), anchor, is_recording=True, is_ours=False)
+            return self.current(anchor)
         every = account.of_operation(Boundary.CLIENT, anchor)
         every.update(account.of_request(request))
         name = inference_span_name(request.operation.value, request.model)
@@ -227,10 +251,12 @@ class Emitter:
         if operation.is_recording:
             self._write(operation, attempts, finished)
         self.end(operation, recording.end_ns, error_type)
-        for metric, seconds, attributes in points(
-            finished.request, recording, error_type, whole_call=operation.is_ours
-        ):
-            self._histograms[metric].record(seconds, attributes)
+        histograms = self._current_histograms()
+        if histograms:
+            for metric, seconds, attributes in points(
+                finished.request, recording, error_type, whole_call=operation.is_ours
+            ):
+                histograms[metric].record(seconds, attributes)
 
     def end(self, opened: OpenSpan, end_ns: int, error_type: str | None) -> None:
         """End a span of ours at a monotonic instant; others end theirs."""
@@ -244,12 +270,15 @@ class Emitter:
     def current(self, anchor: Anchor) -> OpenSpan:
         """The current span, whoever opened it."""
         span = trace.get_current_span()
-        return OpenSpan(span, get_current(), anchor, span.is_recording(), is_ours=False)
+        output = self._current_output()
+        return OpenSpan(span, get_current(), anchor, span.is_recording(), output, is_ours=False)
 
     def write_phase(self, parent: OpenSpan, interval: PhaseInterval) -> None:
         """Write one phase that the application has timed itself."""
         if parent.is_recording:
-            parent.span.set_attributes(self._write_phase(parent, interval, None))
+            durations: dict[str, float] = {}
+            self._write_phase(parent, interval, None, durations)
+            parent.span.set_attributes(durations)
 
     def add_event(self, opened: OpenSpan, name: str, at_ns: int) -> None:
         """Add an event at a monotonic instant."""
@@ -301,7 +330,7 @@ class Emitter:
         for sequence, phase in enumerate(recording.phases):
             parent = attempts.get(phase.attempt, operation)
             durations = of_attempts.get(phase.attempt, of_operation)
-            _add(durations, self._write_phase(parent, phase, sequence))
+            self._write_phase(parent, phase, sequence, durations)
         for attempt in recording.attempts if attempts else ():
             self._end_attempt(attempts[attempt.number], attempt, of_attempts[attempt.number])
         return of_operation
@@ -313,36 +342,51 @@ class Emitter:
         self.end(opened, attempt.end_ns, attempt.error_type)
 
     def _write_phase(
-        self, parent: OpenSpan, interval: PhaseInterval, sequence: int | None
-    ) -> dict[str, float]:
-        """Write a phase as a span of its own, or else give the attribute that its parent gets."""
+        self,
+        parent: OpenSpan,
+        interval: PhaseInterval,
+        sequence: int | None,
+        durations: dict[str, float],
+    ) -> None:
+        """Write a phase as a span of its own, or else add it to what its parent is to say."""
         mode = self._settings.phases
         if mode is PhasesMode.OFF:
-            return {}
+            return
         duration_ns = interval.end_ns - interval.start_ns
-        if mode is PhasesMode.ATTRIBUTES or duration_ns < self._settings.phase_min_ns:
-            return {duration_attribute(interval.phase): duration_ns / NS_PER_S}
-        self._write_phase_span(parent, interval, sequence)
-        return {}
-
-    def _write_phase_span(
-        self, parent: OpenSpan, interval: PhaseInterval, sequence: int | None
-    ) -> None:
-        opened = self.open(
-            phase_span_name(interval.phase.value),
-            SpanKind.INTERNAL,
-            account.of_phase(interval, sequence),
-            context=parent.context,
-            start_ns=interval.start_ns,
-            anchor=parent.anchor,
-        )
-        opened.span.end(parent.anchor.wall_at(interval.end_ns))
+        if mode is PhasesMode.SPANS and duration_ns >= self._settings.phase_min_ns:
+            _write_phase_span(parent, interval, sequence)
+        else:
+            # A phase may come twice in one attempt, after a redirect for example.
+            name = duration_attribute(interval.phase)
+            durations[name] = durations.get(name, 0.0) + duration_ns / NS_PER_S
 
 
-def _add(durations: dict[str, float], more: Mapping[str, float]) -> None:
-    """Add up: a phase may come twice in one attempt, after a redirect for example."""
-    for name, seconds in more.items():
-        durations[name] = durations.get(name, 0.0) + seconds
+def _write_phase_span(parent: OpenSpan, interval: PhaseInterval, sequence: int | None) -> None:
+    span = _start(
+        parent.output,
+        _PHASE_SPAN_NAMES[interval.phase],
+        SpanKind.INTERNAL,
+        account.of_phase(interval, sequence),
+        parent.context,
+        interval.start_ns,
+        parent.anchor,
+    )
+    span.end(parent.anchor.wall_at(interval.end_ns))
+
+
+def _start(
+    output: _Output,
+    name: str,
+    kind: SpanKind,
+    attributes: Mapping[str, account.Value],
+    context: Context | None,
+    start_ns: int,
+    anchor: Anchor,
+) -> Span:
+    stamped = {**attributes, names.LLMLAT_CLOCK_MONOTONIC_START: start_ns, **output.domain}
+    return output.tracer.start_span(
+        name, context, kind, stamped, start_time=anchor.wall_at(start_ns)
+    )
 
 
 def _is_inference(span: Span) -> bool:
@@ -353,9 +397,11 @@ def _is_inference(span: Span) -> bool:
     return attributes is not None and attributes.get(names.GEN_AI_OPERATION_NAME) in _INFERENCES
 
 
-def _histograms(provider: MeterProvider | None) -> dict[str, Histogram]:
-    """The contract's instruments; the API's own wait for a provider that is set later."""
-    meter = metrics.get_meter(SCOPE, SCOPE_VERSION, provider, SCHEMA_URL)
+def _histograms(provider: MeterProvider) -> Mapping[str, Histogram]:
+    """The contract's instruments; none of the API's own providers, which record nothing."""
+    if type(provider).__module__.startswith(MeterProvider.__module__):
+        return {}
+    meter = provider.get_meter(SCOPE, SCOPE_VERSION, SCHEMA_URL)
     return {
         each.name: meter.create_histogram(
             each.name,

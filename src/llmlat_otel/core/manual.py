@@ -117,9 +117,7 @@ class _Run:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._timing.suspend()
-        if isinstance(error, (StopIteration, StopAsyncIteration)):
-            self._timing.end(None)
-        elif error is not None:
+        if error is not None:
             self._timing.end(error)
 
     def restart(self) -> None:
@@ -131,8 +129,17 @@ class _Run:
         self._timing.end(None)
         return result
 
+    def asked(self) -> None:
+        self._timing.resume()
+
     def received(self, event: Any) -> None:
         """What the application's generator yields is its own business."""
+        self._timing.suspend()
+
+    def ended(self, error: BaseException) -> None:
+        self._timing.suspend()
+        over = isinstance(error, (StopIteration, StopAsyncIteration))
+        self._timing.end(None if over else error)
 
     def closed(self, error: BaseException | None) -> None:
         self._timing.end(error)

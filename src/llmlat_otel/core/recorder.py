@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -61,16 +60,14 @@ class _Arrivals:
     """What has arrived of the response so far."""
 
     first_body_ns: int | None = None
-    chunk_count: int = 0
     first_chunk_ns: int | None = None
     last_chunk_ns: int = 0
     first_visible_ns: int | None = None
     first_visible_kind: ContentKind | None = None
     first_tool_call_ns: int | None = None
     last_content_ns: int | None = None
-    consumer_ns: int = 0
-    consumer_to_content_ns: int = 0
     gap_total_ns: int = 0
+    gap_to_content_ns: int = 0
     gap_max_ns: int = 0
     gap_buckets: list[int] = field(default_factory=lambda: [0] * (len(_GAP_BOUNDARIES_NS) + 1))
     stall_count: int = 0
@@ -177,7 +174,8 @@ class PhaseRecorder:
         """Some of the response's body has arrived."""
         if self._arrivals.first_body_ns is None:
             self._arrivals.first_body_ns = at_ns
-        self._touch(at_ns)
+        if at_ns > self._last_event_ns:  # noqa: PLR1730 - runs per read; max() takes longer
+            self._last_event_ns = at_ns
 
     # The stream, measured at the pull
 
@@ -190,8 +188,9 @@ class PhaseRecorder:
             content: What is useful in it, if anything.
         """
         arrivals = self._arrivals
-        if arrivals.chunk_count:
-            arrivals.consumer_ns += pulled_ns - arrivals.last_chunk_ns
+        if arrivals.first_chunk_ns is None:
+            arrivals.first_chunk_ns = at_ns
+        else:
             gap_ns = at_ns - pulled_ns
             arrivals.gap_buckets[bisect_left(_GAP_BOUNDARIES_NS, gap_ns)] += 1
             arrivals.gap_total_ns += gap_ns
@@ -200,13 +199,10 @@ class PhaseRecorder:
             if gap_ns > self._stall_threshold_ns:
                 arrivals.stall_count += 1
                 arrivals.stall_ns += gap_ns
-        else:
-            arrivals.first_chunk_ns = at_ns
-        arrivals.chunk_count += 1
         arrivals.last_chunk_ns = self._last_event_ns = at_ns
         if content is not None:
             arrivals.last_content_ns = at_ns
-            arrivals.consumer_to_content_ns = arrivals.consumer_ns
+            arrivals.gap_to_content_ns = arrivals.gap_total_ns
             if arrivals.first_visible_ns is None:
                 self._first_content(at_ns, content)
 
@@ -265,12 +261,13 @@ class PhaseRecorder:
         if self._segments[-1].phase is not Phase.FINALIZE or error_type is not None:
             self._truncate()
         self._close_attempt(end_ns, error_type, cancelled=cancelled)
+        phases, gap_ns = self._tiles(end_ns)
         return Recording(
             anchor=self.anchor,
             start_ns=self.start_ns,
             end_ns=end_ns,
-            phases=tuple(self._phases(end_ns)),
-            gap_ns=sum(end - each.start_ns for each, end in self._ends(end_ns) if not each.phase),
+            phases=phases,
+            gap_ns=gap_ns,
             attempts=tuple(self._attempt(index) for index in range(len(self._attempts))),
             stream=None if stream_end is None else self._account(stream_end),
             tool_calls=tuple(self._tool_calls),
@@ -317,10 +314,11 @@ class PhaseRecorder:
     def _account(self, stream_end: StreamEnd) -> StreamAccount:
         arrivals = self._arrivals
         content_ns, kind = self._content()
+        first_chunk_ns = arrivals.first_chunk_ns
         return StreamAccount(
             end=stream_end,
-            chunk_count=arrivals.chunk_count,
-            first_chunk_ns=arrivals.first_chunk_ns,
+            chunk_count=0 if first_chunk_ns is None else 1 + sum(arrivals.gap_buckets),
+            first_chunk_ns=first_chunk_ns,
             first_content_ns=content_ns,
             first_content_kind=kind,
             gap_total_ns=arrivals.gap_total_ns,
@@ -328,8 +326,17 @@ class PhaseRecorder:
             gap_buckets=tuple(arrivals.gap_buckets),
             stall_count=arrivals.stall_count,
             stall_ns=arrivals.stall_ns,
-            consumer_ns=arrivals.consumer_ns if kind is None else arrivals.consumer_to_content_ns,
+            consumer_ns=self._consumer_ns(),
         )
+
+    def _consumer_ns(self) -> int:
+        """Time outside of the pulls, up to the last content; what comes after is `finalize`."""
+        arrivals = self._arrivals
+        if arrivals.first_chunk_ns is None:
+            return 0
+        if arrivals.last_content_ns is None:
+            return arrivals.last_chunk_ns - arrivals.first_chunk_ns - arrivals.gap_total_ns
+        return arrivals.last_content_ns - arrivals.first_chunk_ns - arrivals.gap_to_content_ns
 
     # The line of time
 
@@ -340,24 +347,26 @@ class PhaseRecorder:
         return at_ns
 
     def _cut(self, phase: Phase | None, at_ns: int) -> None:
-        attempt = len(self._attempts)
-        self._segments.append(_Segment(phase, self._touch(at_ns), attempt))
+        self._segments.append(_Segment(phase, self._touch(at_ns), len(self._attempts)))
 
     def _truncate(self) -> None:
         """The current phase will not reach the edge that ends it."""
         self._segments[-1].truncated = True
 
-    def _ends(self, end_ns: int) -> Iterator[tuple[_Segment, int]]:
-        for index, segment in enumerate(self._segments, start=1):
-            last = index == len(self._segments)
-            yield segment, end_ns if last else self._segments[index].start_ns
-
-    def _phases(self, end_ns: int) -> Iterator[PhaseInterval]:
-        for each, stop_ns in self._ends(end_ns):
-            if each.phase is not None and stop_ns > each.start_ns:
-                yield PhaseInterval(
-                    each.phase, each.start_ns, stop_ns, each.attempt, each.truncated
+    def _tiles(self, end_ns: int) -> tuple[tuple[PhaseInterval, ...], int]:
+        """The phases that took any time, and the time in none."""
+        phases: list[PhaseInterval] = []
+        gap_ns = 0
+        stops_ns = [*(each.start_ns for each in self._segments[1:]), end_ns]
+        for each, stop_ns in zip(self._segments, stops_ns, strict=True):
+            start_ns = each.start_ns
+            if each.phase is None:
+                gap_ns += stop_ns - start_ns
+            elif stop_ns > start_ns:
+                phases.append(
+                    PhaseInterval(each.phase, start_ns, stop_ns, each.attempt, each.truncated)
                 )
+        return tuple(phases), gap_ns
 
     def _attempt(self, index: int) -> Attempt:
         attempt = self._attempts[index]

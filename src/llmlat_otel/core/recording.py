@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llmlat_semconv.phases import Phase
 from llmlat_semconv.values import AttemptOutcome, AttemptReason, ContentKind, Evidence, StreamEnd
 
+# Named tuples, not dataclasses: frozen too, and made in a fraction of the time. A call makes twenty.
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+
+class Anchor(NamedTuple):
     """One instant, read on the monotonic and on the wall clock."""
 
     monotonic_ns: int
@@ -21,8 +22,7 @@ class Anchor:
         return self.wall_ns + monotonic_ns - self.monotonic_ns
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseInterval:
+class PhaseInterval(NamedTuple):
     """A phase that was measured; `attempt` is 0 where it belongs to none (prepare, backoff)."""
 
     phase: Phase
@@ -32,8 +32,7 @@ class PhaseInterval:
     truncated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One request that was sent for the call; `outcome` is None where it was never known."""
 
     number: int
@@ -44,8 +43,7 @@ class Attempt:
     error_type: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class StreamAccount:
+class StreamAccount(NamedTuple):
     """How a streamed response arrived; amounts in ns, instants on the monotonic clock.
 
     `gap_buckets` counts the gaps by `STREAM_GAP_BOUNDARIES_S`, longer ones last. A gap is time
@@ -65,16 +63,14 @@ class StreamAccount:
     consumer_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(NamedTuple):
     """A streamed tool call and the instant at which its arguments were complete."""
 
     call_id: str
     complete_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
+class Reported(NamedTuple):
     """A phase as the peer reports it; it has no position in our time."""
 
     phase: Phase
@@ -82,8 +78,7 @@ class Reported:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(NamedTuple):
     """The finished account of one call; `gap_ns` is its time in no phase."""
 
     anchor: Anchor

@@ -7,8 +7,8 @@ import gc
 import inspect
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Mapping
-from types import ModuleType
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from types import GeneratorType, ModuleType
 from typing import Any, Protocol, TypeVar, cast
 
 import wrapt
@@ -49,16 +49,19 @@ class Scope(Protocol):
 
 
 class Pull(Protocol):
-    """Our own work around each step of a stream. None of its methods raises."""
+    """Our own work around each step of a stream. None of its methods raises.
 
-    def __enter__(self) -> object:
+    No context manager: that would be one call more for each event.
+    """
+
+    def asked(self) -> None:
         """The caller asks for the next event."""
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """The event is there; or the stream is over, if by an exception."""
-
     def received(self, event: Any) -> None:
-        """The event that was there."""
+        """The event is there."""
+
+    def ended(self, error: BaseException) -> None:
+        """There is none: the stream is at its end (StopIteration, StopAsyncIteration), or broken."""
 
     def closed(self, error: BaseException | None) -> None:
         """The caller has closed the stream, because of an exception of its own or not."""
@@ -73,7 +76,7 @@ def run_in(
     """Call a function within a scope, whatever kind of function it is."""
     with scope:
         result = wrapped(*args, **kwargs)
-    if inspect.isawaitable(result):
+    if _is_awaitable(result):
         return _awaited(scope, result)
     return scope.delivered(result)
 
@@ -87,9 +90,15 @@ async def _awaited(scope: Scope, awaitable: Awaitable[Any]) -> Any:
 
 def then(result: Any, follow: Callable[[Any], Any]) -> Any:
     """Apply a function to a result, now or when it has been awaited."""
-    if inspect.isawaitable(result):
+    if _is_awaitable(result):
         return _then(result, follow)
     return follow(result)
+
+
+def _is_awaitable(result: Any) -> bool:
+    """`inspect.isawaitable`, which takes longer, asks an abstract base class what this asks."""
+    kind = type(result)
+    return hasattr(kind, "__await__") or (kind is GeneratorType and inspect.isawaitable(result))
 
 
 async def _then(awaitable: Awaitable[Any], follow: Callable[[Any], Any]) -> Any:
@@ -151,9 +160,10 @@ def stream(wrapped: Any, pull: Pull) -> Any:
 class _Stream(wrapt.BaseObjectProxy[Any]):
     """What both kinds of stream share: how they end other than by being read."""
 
-    def __init__(self, wrapped: Any, pull: Pull) -> None:
+    def __init__(self, wrapped: Any, pull: Pull, step: Callable[[], Any]) -> None:
         super().__init__(wrapped)
         self._self_pull = pull
+        self._self_step = step
         _when_dropped(self, pull.abandoned)
 
     def close(self, *args: Any, **kwargs: Any) -> Any:
@@ -176,13 +186,20 @@ class _Stream(wrapt.BaseObjectProxy[Any]):
 class SyncStream(_Stream):
     """A synchronous stream, measured at the pull."""
 
+    def __init__(self, wrapped: Any, pull: Pull) -> None:
+        super().__init__(wrapped, pull, wrapped.__next__)
+
     def __iter__(self) -> SyncStream:
         return self
 
     def __next__(self) -> Any:
         pull = self._self_pull
-        with pull:
-            event = self.__wrapped__.__next__()
+        pull.asked()
+        try:
+            event = self._self_step()
+        except BaseException as error:
+            pull.ended(error)
+            raise
         pull.received(event)
         return event
 
@@ -200,13 +217,20 @@ class SyncStream(_Stream):
 class AsyncStream(_Stream):
     """An asynchronous stream, measured at the pull."""
 
+    def __init__(self, wrapped: Any, pull: Pull) -> None:
+        super().__init__(wrapped, pull, wrapped.__anext__)
+
     def __aiter__(self) -> AsyncStream:
         return self
 
     async def __anext__(self) -> Any:
         pull = self._self_pull
-        with pull:
-            event = await self.__wrapped__.__anext__()
+        pull.asked()
+        try:
+            event = await self._self_step()
+        except BaseException as error:
+            pull.ended(error)
+            raise
         pull.received(event)
         return event
 
@@ -241,14 +265,61 @@ class RawResponse(wrapt.BaseObjectProxy[Any]):
 
 
 class Body(wrapt.BaseObjectProxy[Any]):
-    """A response body whose reads are measured; of either kind, as the wrapped one is."""
+    """A response body that tells of its reads; of either kind, as the wrapped one is.
 
-    def __init__(self, wrapped: Any, pull: Pull) -> None:
+    Args:
+        wrapped: The library's own body.
+        received: Some of it has arrived; whether to be told of more. It does not raise.
+    """
+
+    def __init__(self, wrapped: Any, received: Callable[[], bool | None]) -> None:
         super().__init__(wrapped)
-        self._self_pull = pull
+        self._self_received = received
 
-    def __iter__(self) -> SyncStream:
-        return SyncStream(self.__wrapped__.__iter__(), self._self_pull)
+    def __iter__(self) -> _Reads:
+        return _Reads(self.__wrapped__.__iter__(), self._self_received)
 
-    def __aiter__(self) -> AsyncStream:
-        return AsyncStream(self.__wrapped__.__aiter__(), self._self_pull)
+    def __aiter__(self) -> _AsyncReads:
+        return _AsyncReads(self.__wrapped__.__aiter__(), self._self_received)
+
+
+class _Reads:
+    """The reads of a synchronous body; only its own library ever sees them."""
+
+    __slots__ = ("_is_watched", "_read", "_received")
+
+    def __init__(self, parts: Iterator[Any], received: Callable[[], bool | None]) -> None:
+        self._read = parts.__next__
+        self._received = received
+        self._is_watched: bool | None = True
+
+    def __iter__(self) -> _Reads:
+        return self
+
+    def __next__(self) -> Any:
+        part = self._read()
+        if self._is_watched:
+            self._is_watched = self._received()
+        return part
+
+
+class _AsyncReads:
+    """The reads of an asynchronous body."""
+
+    __slots__ = ("_is_watched", "_read", "_received")
+
+    def __init__(self, parts: AsyncIterator[Any], received: Callable[[], bool | None]) -> None:
+        self._read = parts.__anext__
+        self._received = received
+        self._is_watched: bool | None = True
+
+    def __aiter__(self) -> _AsyncReads:
+        return self
+
+    def __anext__(self) -> Awaitable[Any]:
+        return self._watched() if self._is_watched else self._read()
+
+    async def _watched(self) -> Any:
+        part = await self._read()
+        self._is_watched = self._received()
+        return part

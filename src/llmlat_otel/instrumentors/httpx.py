@@ -26,11 +26,22 @@ _MARKS: Final[dict[str, Phase | None]] = {
     "send_request_headers.started": Phase.SEND,
     "send_request_body.complete": Phase.WAIT,
 }
-"""Events of httpcore's trace extension, less their `connection.`, `http11.` or `http2.`."""
+"""Events of httpcore's trace extension that begin a phase, or end one where none begins."""
+
+_ENDS: Final = ("receive_response_body.complete", "response_closed.complete")
+
+_EVENTS: Final = {
+    f"{where}.{event}": event
+    for where in ("connection", "http11", "http2", "proxy", "socks")
+    for event in (*_MARKS, *_ENDS)
+}
+"""The events that say something, by their full names; most do not, and cost this look-up."""
 
 
 class _Trace:
-    """The trace extension of one request, and its body's pull; passes events on to the user's."""
+    """The trace extension of one request; passes every event on to the user's own."""
+
+    __slots__ = ("_in_tunnel", "_theirs", "attempt")
 
     def __init__(self, attempt: Attempt, theirs: Callable[[str, Any], Any] | None) -> None:
         self.attempt = attempt
@@ -38,42 +49,31 @@ class _Trace:
         self._in_tunnel = False
 
     def __call__(self, name: str, info: Any) -> Any:
-        guarded(_TARGET, self._event, name.partition(".")[2], info)
-        return self._theirs(name, info) if self._theirs is not None else None
+        event = _EVENTS.get(name)
+        if event is not None:
+            guarded(_TARGET, self._event, event, info)
+        return None if self._theirs is None else self._theirs(name, info)
 
-    def _event(self, name: str, info: Any) -> None:
-        if name == "send_request_headers.started":
+    def _event(self, event: str, info: Any) -> None:
+        if event == "send_request_headers.started":
             # A proxy's CONNECT is part of making the connection.
             self._in_tunnel = getattr(info.get("request"), "method", None) == b"CONNECT"
-        elif name == "start_tls.started":
+        elif event == "start_tls.started":
             self._in_tunnel = False
         if self._in_tunnel:
             return
-        if name in _MARKS:
-            self.attempt.mark(_MARKS[name])
-        elif name == "receive_response_body.complete":
+        if event in _MARKS:
+            self.attempt.mark(_MARKS[event])
+        elif event == "receive_response_body.complete":
             self.attempt.body_complete()
-        elif name == "response_closed.complete":
+        else:
             self.attempt.body_ended()
-
-    def __enter__(self) -> None:
-        """The body is asked for more."""
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """Its end shows in the events."""
-
-    def received(self, _: Any) -> None:
-        guarded(_TARGET, self.attempt.body_received)
-
-    def closed(self, error: BaseException | None) -> None:
-        """See `__exit__`."""
-
-    def abandoned(self) -> None:
-        """See `__exit__`."""
 
 
 class _AsyncTrace(_Trace):
     """httpcore asks for a coroutine function where the client is asynchronous."""
+
+    __slots__ = ()
 
     async def __call__(self, name: str, info: Any) -> None:
         result = super().__call__(name, info)
@@ -115,7 +115,8 @@ def _handle(wrapped: Callable[..., Any], _: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _measured(trace: _Trace, response: Any) -> Any:
-    guarded(_TARGET, setattr, response, "stream", Body(response.stream, trace))
+    received = partial(guarded, _TARGET, trace.attempt.body_received)
+    guarded(_TARGET, setattr, response, "stream", Body(response.stream, received))
     return response
 
 

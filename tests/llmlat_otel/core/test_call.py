@@ -159,7 +159,8 @@ def test_concurrent_calls_are_kept_apart(library, record):
 def test_a_request_to_another_host_is_none_of_the_calls(library, record):
     def create():
         call: Any = call_underway()
-        object.__setattr__(call._reader.request, "server_address", "api.example")
+        reader = call._reader
+        reader.request = reader.request._replace(server_address="api.example")
         assert call.begin_attempt("login.example") is None
         assert call.begin_attempt("api.example") is not None
         return "response"

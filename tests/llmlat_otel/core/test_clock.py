@@ -47,8 +47,8 @@ def test_a_wall_step_makes_a_new_anchor():
 
 def test_a_step_that_a_slow_reading_could_explain_is_none():
     wide_ns = 1_000_000
-    monotonic = [0, 10] * SANDWICHES + [100, 100 + wide_ns]
-    wall = [WALL_NS + 5] * SANDWICHES + [WALL_NS + 100 + STEP_NS]
+    monotonic = [0, 10] * SANDWICHES + [100, *[100, 100 + wide_ns] * SANDWICHES]
+    wall = [WALL_NS + 5] * SANDWICHES + [WALL_NS + 101 + STEP_NS] * (1 + SANDWICHES)
     clock = Clock(reads(*monotonic), reads(*wall), "d")
     first = clock.anchor()
     assert clock.anchor() is first

@@ -6,7 +6,7 @@ types, flags, scopes, bytes) is set on the span as it is, by the row's keys in `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from llmlat_processor.model import Assumptions, Finding, Span
@@ -41,6 +41,15 @@ def engine(name: str, parent: str | None, start: float, end: float, **keys: Any)
     """One engine span on a clock of its own."""
     place = {"host": "gpu", "kind": "server", "boundary": "engine"}
     return row(name, parent, start, end, **{**place, **keys})
+
+
+def not_awaited(parent: str) -> Mapping[str, Json]:
+    """Children, called x, that nobody waits for; the parent has to end at 100 or earlier."""
+    return {
+        "outlives everybody": row("x", parent, 5, 150),
+        "async": row("x", parent, 5, 50, **{"async": True}),
+        "lost": row("x", parent, 5, 50, lost=True),
+    }
 
 
 def spans(*rows: Json, links: Sequence[Json] = ()) -> list[Span]:

@@ -217,6 +217,12 @@ def test_children_of_several_damaged_spans_climb_past_all_of_them() -> None:
     assert family(trace) == {"R": None, "a": "R"}
 
 
+def test_phases_of_a_damaged_operation_label_nobody_elses_time() -> None:
+    """An agent above a damaged chat did not itself wait for a response."""
+    trace = assembled(ROOT, row("x", "R", 5, 3), phase(Phase.WAIT, "x", 3, 4))
+    assert phases(trace) == {}
+
+
 def test_a_damaged_phase_takes_nothing_from_its_operation() -> None:
     trace = assembled(ROOT, phase(Phase.QUEUE, "R", 5, 3))
     assert phases(trace) == {}

@@ -7,8 +7,7 @@ chat ─────────────────────────
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Iterator, Sequence
 
 from llmlat_processor.model import CLIENT, CONSUMER
 from llmlat_processor.stages.critical_path.facts import ENVELOPE_LABELS, attempt_facts
@@ -121,16 +120,16 @@ def choose_callee(tree: Tree, node: Node, settle: Callable[[Node], None]) -> Non
     call = node.call
     if call is None or len(call.callees) < 2:
         return
-    ours = [callee for callee in call.callees if _is_ours(callee)]
-    chosen = min(ours or call.callees, key=_longest_first)
-    call.callee = chosen
-    for other in call.callees:
-        if other is chosen:
-            continue
-        if _same_callee(chosen, other):
+    ranked = sorted(call.callees, key=_longest_first)
+    chosen = call.callee = next(filter(_is_ours, ranked), ranked[0])
+    too_high = []
+    for other in ranked:
+        if other is not chosen and _same_callee(chosen, other):
             _compare(tree, chosen, other)
-        else:
-            _try_below(tree, chosen, other, settle)
+        elif other is not chosen:
+            too_high.append(other)
+    if too_high:
+        _put_below(tree, chosen, too_high, settle)
 
 
 def _is_ours(node: Node) -> bool:
@@ -189,25 +188,45 @@ def report_disagreement(
         )
 
 
-def _try_below(tree: Tree, chosen: Node, other: Node, settle: Callable[[Node], None]) -> None:
-    """A span that hangs too high becomes the callee's callee, if it fits that one's envelope."""
+def _put_below(
+    tree: Tree, chosen: Node, too_high: Sequence[Node], settle: Callable[[Node], None]
+) -> None:
+    """Spans that hang too high become the callee's callees, if they fit its waiting.
+
+    The longest goes where most waiting was; what does not fit there fits nowhere.
+    """
     slots = [
         (waiting_ns(node), node)
         for node in chosen.local_tree()
         if node.call is not None and node.call.callee is None
     ]
-    waiting, slot = max(slots, key=itemgetter(0), default=(0, None))
-    if slot is None or slot.call is None or waiting == 0:
-        return
-    room = waiting + tree.epsilon_ns(slot, other) + tree.tail_ns
-    if output_ns(other) > room:
-        return
-    tree.find(FindingKind.HOP_BYPASSED, other, None, slot)
-    if other.parent is not None:
-        other.parent.children.remove(other)
-    slot.adopt(other)
-    slot.call.callee = other
-    node: Node | None = slot
-    while node is not None:
+    slots.sort(key=lambda slot: (slot[0], slot[1].span.span_id))
+    changed: set[Node] = set()
+    for other in too_high:
+        waiting, slot = slots[-1] if slots else (0, chosen)
+        room = waiting + tree.epsilon_ns(slot, other) + tree.tail_ns
+        if waiting == 0 or output_ns(other) > room:
+            continue
+        slots.pop()
+        _hand_over(tree, other, slot)
+        changed.update((slot, *_up_to(chosen, slot)))
+    for node in [node for node in reversed(list(chosen.local_tree())) if node in changed]:
         settle(node)
-        node = None if node is chosen else node.parent
+
+
+def _hand_over(tree: Tree, callee: Node, slot: Node) -> None:
+    """Hang a callee under the call that it fits; what was found there without it is void."""
+    report = (slot.span.span_id,) * 2  # the slot's own report did not fit its waiting
+    tree.findings[:] = [finding for finding in tree.findings if finding.witnesses != report]
+    tree.find(FindingKind.HOP_BYPASSED, callee, None, slot)
+    if callee.parent is not None:
+        callee.parent.children.remove(callee)
+    slot.adopt(callee)
+    slot.call = Call([callee])
+    slot.call.callee = callee
+
+
+def _up_to(top: Node, node: Node) -> Iterator[Node]:
+    while node is not top and node.parent is not None:
+        node = node.parent
+        yield node

@@ -18,6 +18,7 @@ from llmlat_processor.stages.critical_path.envelope import (
     first_labels,
     has_attempts,
     lend,
+    own_ns,
     repaid,
     split_upstream,
     standing,
@@ -37,8 +38,6 @@ def exchange_whole(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     if offer is None:
         return standing(node, parts)
     envelope = Envelope(node, parts, envelope_labels(node))
-    if envelope.total_ns == 0:
-        return standing(node, parts)
     needed_ns = offer.sure_ns - envelope.total_ns
     loans = lend(node, offer, parts, needed_ns)
     room_ns = envelope.total_ns + sum(loans.values())
@@ -64,11 +63,11 @@ def exchange_first(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     envelope = Envelope(node, parts, primary)
     if offer is None or envelope.total_ns == 0 or _is_cut_short(node, envelope, primary):
         return parts
-    overlap = min(call.send_overlap_ns, max(0, offer.total_ns - envelope.total_ns))
+    missing_ns = max(0, offer.total_ns - envelope.total_ns)
+    overlap = min(call.send_overlap_ns, missing_ns, own_ns(node, parts, SectionLabel.SEND))
     room_ns = envelope.total_ns + overlap
     if offer.total_ns > room_ns + tree.epsilon_ns(node, offer.node):
-        missing = offer.total_ns - room_ns
-        envelope = Envelope(node, split_upstream(node, parts, missing), wider)
+        envelope = Envelope(node, split_upstream(node, parts, missing_ns - overlap), wider)
         room_ns = envelope.total_ns + overlap
         if offer.sure_ns > room_ns + tree.epsilon_ns(node, offer.node):
             return parts
@@ -123,7 +122,7 @@ def _report_misfit(tree: Tree, node: Node, offer: Offer, sizes_ns: tuple[int, in
     amount = envelope_ns - offer.total_ns
     if facts is not None and (facts.cancelled or facts.failed):
         kind = FindingKind.OUTLIVED_CANCELLED_PARENT
-    elif facts is not None and (facts.ours or facts.operation or facts.unary):
+    elif facts is not None and facts.saw_last_byte:
         kind = FindingKind.NEGATIVE_TRANSIT
     else:
         kind, amount = FindingKind.OUTLIVED_PARENT, offer.total_ns - room_ns

@@ -22,6 +22,7 @@ from llmlat_semconv.values import (
     Evidence,
     OperationName,
     SectionLabel,
+    StreamEnd,
 )
 
 INFERENCES: Final = frozenset(
@@ -89,6 +90,7 @@ _FAILED: Final = AttemptOutcome.FAILED
 _CANCELLED: Final = AttemptOutcome.CANCELLED
 _TOOL_CALL: Final = ContentKind.TOOL_CALL
 _INVOKE_AGENT: Final = OperationName.INVOKE_AGENT
+_LEFT_EARLY: Final = (StreamEnd.CLOSED_EARLY, StreamEnd.ABANDONED)
 _CANCELLED_ERRORS: Final = ("cancelled", "CancelledError")
 
 
@@ -129,10 +131,10 @@ class Facts:
         "overflowed",
         "relay_hold_ns",
         "reported",
+        "saw_last_byte",
         "streamed",
         "tool_call_id",
         "totals_ns",
-        "unary",
     )
 
     def __init__(
@@ -156,11 +158,15 @@ class Facts:
             label, evidence_key = known
             if label is None:
                 said[key] = value
-            elif evidence_key is None:
-                self.durations[label] = nanoseconds(value)
+                continue
+            duration_ns = nanoseconds(value)
+            if duration_ns is None:
+                continue
+            if evidence_key is None:
+                self.durations[label] = duration_ns
             else:
                 evidence = _evidence(attributes.get(evidence_key), _REPORTED)
-                self.reported[label] = (nanoseconds(value), evidence)
+                self.reported[label] = (duration_ns, evidence)
         self.consumer_ns = self.durations.pop(_CONSUMER, 0)
         if len(self.durations) > 1:
             self.durations = _in_order(self.durations)
@@ -173,23 +179,24 @@ class Facts:
         self.operation = _text(get(names.GEN_AI_OPERATION_NAME))
         self.boundary = _text(get(names.LLMLAT_BOUNDARY_NAME))
         self.ours = bool(self.boundary) or names.LLMLAT_CONTRACT_VERSION in said
-        self.attempt = number if isinstance(number, int) else None
+        self.attempt = number if type(number) is int else None  # True is an int, but no number
         self.lost = outcome == _LOST
-        self.failed = span.is_error or outcome == _FAILED
+        end = get(names.LLMLAT_STREAM_END)
+        error = _text(get(names.ERROR_TYPE))
+        self.failed = span.is_error or bool(error) or _FAILED in (outcome, end)
         self.cancelled = (
-            outcome == _CANCELLED
-            or get(names.LLMLAT_STREAM_END) == _CANCELLED
-            or _text(get(names.ERROR_TYPE)).rpartition(".")[2] in _CANCELLED_ERRORS
+            _CANCELLED in (outcome, end) or error.rpartition(".")[2] in _CANCELLED_ERRORS
         )
         self.tool_call_id = _text(get(names.GEN_AI_TOOL_CALL_ID))
-        self.unary = names.RPC_SYSTEM in said or names.RPC_SYSTEM_NAME in said
-        self.relay_hold_ns = nanoseconds(get(names.LLMLAT_RELAY_HOLD_SUM))
+        unary = names.RPC_SYSTEM in said or names.RPC_SYSTEM_NAME in said
+        self.saw_last_byte = end not in _LEFT_EARLY and (self.ours or bool(self.operation) or unary)
+        self.relay_hold_ns = nanoseconds(get(names.LLMLAT_RELAY_HOLD_SUM)) or 0
         self.is_inference = self.operation in INFERENCES
         self.is_agent = self.operation == _INVOKE_AGENT
 
     def _note_content(self, said: Attributes, start_ns: int) -> None:
-        first = said.get(names.LLMLAT_RESPONSE_TIME_TO_FIRST_CONTENT)
-        self.first_content_ns = None if first is None else start_ns + nanoseconds(first)
+        first = nanoseconds(said.get(names.LLMLAT_RESPONSE_TIME_TO_FIRST_CONTENT))
+        self.first_content_ns = None if first is None else start_ns + first
         self.first_is_tool_call = said.get(names.LLMLAT_RESPONSE_FIRST_CONTENT_KIND) == _TOOL_CALL
         self.streamed = first is not None or bool(said.get(names.GEN_AI_REQUEST_STREAM))
 
@@ -202,13 +209,28 @@ class Facts:
         self.totals_ns = dict(self.durations)
         if phases:
             intervals = sorted(_intervals(phases, starts_ns))
-            self.nested = _apart([i for i in intervals if i[2] in NESTED])
             self.outer = _apart([i for i in intervals if i[2] not in NESTED])
+            self.nested = _apart([i for i in intervals if i[2] in NESTED])
+            self._place_nested_durations()
         for start, end, label, _ in self.outer:
             self.totals_ns[label] = self.totals_ns.get(label, 0) + end - start
             self.note_output(label, end)
         self.has_envelopes = not ENVELOPE_LABELS.isdisjoint(self.totals_ns)
         self.has_phases = bool(self.totals_ns or self.nested)
+
+    def _place_nested_durations(self) -> None:
+        """A nested phase known by its duration lies in the placed phase that holds it.
+
+        Where in it is not known; its end is as good a place as any, and nothing else moves.
+        """
+        for label in NESTED.keys() & self.durations.keys():
+            size = self.durations[label]
+            for start, end, holder, _ in self.outer:
+                if holder in NESTED[label] and size <= end - start:
+                    interval = (end - size, end, label, _MEASURED)
+                    self.nested = _apart(sorted((*self.nested, interval)))
+                    del self.durations[label]
+                    break
 
     def note_output(self, label: SectionLabel, end_ns: int) -> None:
         """A phase ends here; for some phases that is the first or the last output."""
@@ -244,11 +266,11 @@ def attempt_facts(span: Span, start_ns: int, number: int) -> Facts:
     return facts
 
 
-def nanoseconds(seconds: AttributeValue) -> int:
-    """A duration in integer ns; 0 for whatever is not a positive number of at most a century."""
-    if isinstance(seconds, (int, float)) and 0 < seconds <= CENTURY_S:
-        return round(seconds * 1e9)
-    return 0
+def nanoseconds(seconds: AttributeValue) -> int | None:
+    """A duration in integer ns; None for whatever is no number of seconds up to a century."""
+    if isinstance(seconds, (int, float)) and 0 <= seconds <= CENTURY_S and seconds is not True:
+        return round(seconds * 1e9) if seconds is not False else None
+    return None
 
 
 def _text(value: AttributeValue) -> str:
@@ -267,7 +289,8 @@ def _intervals(phases: Sequence[Span], starts_ns: Sequence[int]) -> Iterable[Int
         label = _LABELS.get(_text(get(names.LLMLAT_PHASE_NAME)))
         if label is None:  # an open enum: a phase of a later contract is unobserved time here
             continue
-        size = nanoseconds(get(names.LLMLAT_PHASE_DURATION)) or span.end_ns - span.start_ns
+        size = nanoseconds(get(names.LLMLAT_PHASE_DURATION))
+        size = span.end_ns - span.start_ns if size is None else size
         evidence = _evidence(get(names.LLMLAT_PHASE_EVIDENCE), _MEASURED)
         yield start, start + size, label, evidence
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 from llmlat_processor.stages.critical_path.calls import report_disagreement
@@ -11,40 +12,47 @@ from llmlat_semconv.values import Evidence, FindingKind, SectionLabel
 HELD_FLOOR_NS: Final = 5_000_000
 """Decode may exceed the client's stream by this much, or a twentieth, before it was held."""
 
+MAX_HOPS: Final = 256
+"""Operations that are looked at between a client and its engine."""
+
 STREAMING: Final = (SectionLabel.FIRST_CONTENT, SectionLabel.STREAM)
 
 
 def note_held(tree: Tree, node: Node, call: Call, tolerance_ns: int) -> None:
     """Tokens existed for longer than the client was seen to receive them: something held them."""
     facts = node.facts
-    if facts is None or not facts.total_ns(SectionLabel.STREAM):
+    if facts is None or call.callee is None or not facts.total_ns(SectionLabel.STREAM):
         return
-    engine, gateways = _engine_behind(call)
-    if engine is None or engine.facts is None:
+    behind = _behind(call.callee)
+    engine = next((node for node in behind if _total_ns(node, SectionLabel.DECODE)), None)
+    if engine is None:
         return
-    decode = engine.facts.total_ns(SectionLabel.DECODE)
+    decode = _total_ns(engine, SectionLabel.DECODE)
     held = decode - sum(facts.total_ns(label) for label in STREAMING)
     floor = max(HELD_FLOOR_NS, decode // 20) + tolerance_ns
     if held > floor:
         call.held_ns = held
-        holding = [g for g in gateways if g.facts is not None and g.facts.relay_hold_ns > 0]
-        tree.find(FindingKind.STREAM_HELD, node, held, engine, *holding, epsilon_ns=floor)
+        hops = [hop for hop in behind if hop.facts is not None and hop.facts.relay_hold_ns > 0]
+        tree.find(FindingKind.STREAM_HELD, node, held, engine, *hops, epsilon_ns=floor)
 
 
-def _engine_behind(call: Call) -> tuple[Node | None, list[Node]]:
-    """The engine that measured `decode` at the end of the exchanges, and the hops before it."""
+def _behind(callee: Node) -> list[Node]:
+    """The hops of an exchange, down to the engine: operations with facts, the nearest first.
+
+    At most so many: a chain of calls that is longer is no gateway's.
+    """
     hops: list[Node] = []
-    callee = call.callee
-    while callee is not None:
-        below = None
-        for node in callee.local_tree():
-            if node.facts is not None and node.facts.total_ns(SectionLabel.DECODE):
-                return node, hops
-            hops.append(node)
-            if node.call is not None and not node.call.rejected and below is None:
-                below = node.call.callee
-        callee = below
-    return None, hops
+    below: Node | None = callee
+    while below is not None and len(hops) < MAX_HOPS:
+        tree, below = list(islice(below.local_tree(), MAX_HOPS)), None
+        hops += [node for node in tree if node.facts is not None]
+        calls = [node.call for node in tree if node.call is not None and not node.call.rejected]
+        below = next((call.callee for call in calls if call.callee is not None), None)
+    return hops
+
+
+def _total_ns(node: Node, label: SectionLabel) -> int:
+    return node.facts.total_ns(label) if node.facts is not None else 0
 
 
 def compare_reported(tree: Tree, node: Node) -> None:
@@ -52,10 +60,11 @@ def compare_reported(tree: Tree, node: Node) -> None:
     facts, call = node.facts, node.call
     if facts is None or call is None or call.callee is None or not facts.reported:
         return
-    engine, _ = _engine_behind(call)
-    if engine is None or engine.facts is None:
-        return
+    behind = _behind(call.callee)
     for label, (size, evidence) in facts.reported.items():
-        measured = engine.facts.total_ns(label)
-        if measured and not (evidence is Evidence.BOUNDED and measured <= size):
+        engine = next((hop for hop in behind if _total_ns(hop, label)), None)
+        if engine is None:
+            continue
+        measured = _total_ns(engine, label)
+        if not (evidence is Evidence.BOUNDED and measured <= size):
             report_disagreement(tree, node, measured, size, engine)

@@ -8,6 +8,7 @@ and before its start the path is in its own parent
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from operator import attrgetter
 
@@ -66,7 +67,7 @@ def _identity(text: object) -> bytes:
 
 
 def _join_all(tree: Tree, awaited: frozenset[Node]) -> None:
-    heights = _Heights()
+    joining = _Joining(tree, awaited)
     for parent in tree.order:
         if not parent.children:
             continue
@@ -82,45 +83,66 @@ def _join_all(tree: Tree, awaited: frozenset[Node]) -> None:
             if child.end_ns <= end and child.facts is None and not is_one_way(child):
                 joined.append(child)
             else:
-                _join(tree, parent, child, child in awaited, heights)
+                joining.join(parent, child)
         if parent.joined is not NOBODY:
             parent.joined.extend(joined)
         elif joined:
             parent.joined = joined
 
 
-def _join(tree: Tree, parent: Node, child: Node, awaited: bool, heights: _Heights) -> None:
-    late = child.end_ns - parent.end_ns
-    facts = child.facts
-    if facts is not None and facts.lost:
-        return
-    if awaited:
-        if late > tree.epsilon_ns(parent):
-            tree.find(FindingKind.SAME_DOMAIN_ORDER, child, late, parent)
-            child.until_ns = parent.end_ns
-        parent.wait_for(child)
-        return
-    if is_one_way(child) or (facts is not None and facts.cancelled and _replaced(child)):
-        return
-    if late <= tree.epsilon_ns(parent):
-        parent.wait_for(child)
-        return
-    tree.find(FindingKind.OUTLIVED_PARENT, child, late, parent)
-    ancestor = heights.nearest(parent, child.end_ns - tree.epsilon_ns(parent))
-    if ancestor is not None:
-        ancestor.wait_for(child)
+class _Joining:
+    """Who waits for a child whose case is not plain."""
 
+    def __init__(self, tree: Tree, awaited: frozenset[Node]) -> None:
+        self._tree = tree
+        self._awaited = awaited
+        self._heights = _Heights()
+        self._ends_of: Node | None = None
+        self._ends: list[int] = []
 
-def _replaced(child: Node) -> bool:
-    """A cancelled child is off the path only if an uncancelled sibling ended during it."""
-    siblings = child.parent.children if child.parent is not None else []
-    return any(
-        child.start_ns <= sibling.end_ns <= child.end_ns
-        for sibling in siblings
-        if sibling is not child
-        and not sibling.foreign
-        and not (sibling.facts is not None and sibling.facts.cancelled)
-    )
+    def join(self, parent: Node, child: Node) -> None:
+        """Have the parent wait for a child, or an ancestor, or nobody."""
+        facts = child.facts
+        late_ns = child.end_ns - parent.end_ns
+        is_late = late_ns > self._tree.epsilon_ns(parent)
+        if facts is not None and facts.lost:
+            return
+        if child in self._awaited:
+            if is_late:
+                self._tree.find(FindingKind.SAME_DOMAIN_ORDER, child, late_ns, parent)
+                child.until_ns = parent.end_ns
+            parent.wait_for(child)
+        elif self._is_let_go(parent, child):
+            return
+        elif is_late:
+            self._outlive(parent, child, late_ns)
+        else:
+            parent.wait_for(child)
+
+    def _is_let_go(self, parent: Node, child: Node) -> bool:
+        """Nobody waits for a message's consumer, nor for what was cancelled and replaced."""
+        if is_one_way(child):
+            return True
+        return bool(child.facts and child.facts.cancelled) and self._is_replaced(parent, child)
+
+    def _outlive(self, parent: Node, child: Node, late_ns: int) -> None:
+        self._tree.find(FindingKind.OUTLIVED_PARENT, child, late_ns, parent)
+        latest = child.end_ns - self._tree.epsilon_ns(parent)
+        ancestor = self._heights.nearest(parent, latest)
+        if ancestor is not None:
+            ancestor.wait_for(child)
+
+    def _is_replaced(self, parent: Node, child: Node) -> bool:
+        """A cancelled child is off the path only if an uncancelled sibling ended during it."""
+        if self._ends_of is not parent:
+            self._ends_of = parent
+            self._ends = sorted(
+                sibling.end_ns
+                for sibling in parent.children
+                if not sibling.foreign and not (sibling.facts and sibling.facts.cancelled)
+            )
+        first = bisect_left(self._ends, child.start_ns)
+        return first < len(self._ends) and self._ends[first] <= child.end_ns
 
 
 class _Heights:

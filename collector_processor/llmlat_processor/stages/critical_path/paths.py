@@ -92,7 +92,9 @@ def _path(top: Node, account: Account) -> tuple[Path, dict[Node, int]]:
         at_ns += size
     _pass_through(self_times)
     self_times.setdefault(top, 0)
-    return Path(top.span, tuple(sections), tuple(edges(account))), self_times
+    passed = {node.span.span_id for node in self_times}
+    rows = [row for row in edges(account) if row[1] in passed]
+    return Path(top.span, tuple(sections), tuple(rows)), self_times
 
 
 def _pass_through(self_times: dict[Node, int]) -> None:

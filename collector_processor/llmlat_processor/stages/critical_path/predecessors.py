@@ -8,7 +8,8 @@ chat                    ├───┤   the next chat of the same agent waited
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from llmlat_processor.model import Attributes
@@ -16,6 +17,10 @@ from llmlat_processor.stages.critical_path.tree import Before, Node, Tree
 from llmlat_semconv import attributes as names
 from llmlat_semconv import events
 from llmlat_semconv.values import FindingKind, LinkRelationship, OperationName
+
+_INSTANT = itemgetter(0)
+_START = attrgetter("start_ns")
+_END = attrgetter("end_ns")
 
 PRECEDES = frozenset((LinkRelationship.FOLLOWS, LinkRelationship.RETRY_OF))
 
@@ -71,24 +76,15 @@ def _tool_calls(tree: Tree) -> Iterator[EdgeClaim]:
     tools = [node for node in tree.order if _is_asked_tool(node)]
     if not tools:
         return
-    chats: dict[Node | None, list[Node]] = {}
-    asked: dict[str, tuple[Node, int]] = {}
+    turns: dict[Node | None, _Turns] = {}
+    agents = _agents(tree)
     for node in tree.order:
         if node.facts is not None and node.facts.is_inference:
-            chats.setdefault(_agent(node), []).append(node)
-            asked.update(_asked(node))
-    for own in chats.values():
-        own.sort(key=lambda chat: (chat.start_ns, chat.span.span_id))
-    ends = {agent: sorted(own, key=lambda chat: chat.end_ns) for agent, own in chats.items()}
+            turns.setdefault(agents[node], _Turns()).add(node)
     for tool in tools:
-        agent = _agent(tool)
-        call_id = tool.facts.tool_call_id if tool.facts is not None else ""
-        asker = asked.get(call_id) or _last_ended(ends.get(agent, []), tool.start_ns)
-        if asker is not None:
-            yield EdgeClaim(*asker, tool)
-        following = _first_started(chats.get(agent, []), tool.end_ns)
-        if following is not None:
-            yield EdgeClaim(tool, tool.end_ns, following)
+        own = turns.get(agents[tool])
+        if own is not None:
+            yield from own.edges_of(tool)
 
 
 def _is_asked_tool(node: Node) -> bool:
@@ -100,43 +96,79 @@ def _is_asked_tool(node: Node) -> bool:
     )
 
 
-def _agent(node: Node) -> Node | None:
-    """The nearest agent above, else the root."""
-    top = None
-    for ancestor in node.ancestors():
-        if ancestor.facts is not None and ancestor.facts.is_agent:
-            return ancestor
-        top = ancestor
-    return top
+def _agents(tree: Tree) -> dict[Node, Node | None]:
+    """For each operation the nearest agent above it, else its root."""
+    agents: dict[Node, Node | None] = {}
+    for node in tree.order:  # parents first
+        parent = node.parent
+        if parent is None:
+            agents[node] = None
+        elif parent.facts is not None and parent.facts.is_agent:
+            agents[node] = parent
+        else:
+            agents[node] = parent if parent.parent is None else agents[parent]
+    return agents
 
 
-def _asked(chat: Node) -> Iterator[tuple[str, tuple[Node, int]]]:
-    for event in chat.span.events:
-        call_id = event.attributes.get(names.GEN_AI_TOOL_CALL_ID)
-        if event.name == events.LLMLAT_TOOL_CALL and isinstance(call_id, str):
-            yield call_id, (chat, placed(event.at_ns, chat))
+class _Turns:
+    """The chats of one agent, by when they end, start and ask for tools."""
+
+    def __init__(self) -> None:
+        self._chats: list[Node] = []
+        self._asked: dict[str, list[tuple[int, bytes, Node]]] = {}
+        self._by_end: list[Node] = []
+        self._by_start: list[Node] = []
+
+    def add(self, chat: Node) -> None:
+        """One more chat, and the tool calls in it whose arguments were complete."""
+        self._chats.append(chat)
+        for event in chat.span.events:
+            call_id = event.attributes.get(names.GEN_AI_TOOL_CALL_ID)
+            if event.name == events.LLMLAT_TOOL_CALL and isinstance(call_id, str):
+                asked = self._asked.setdefault(call_id, [])
+                asked.append((placed(event.at_ns, chat), chat.span.span_id, chat))
+
+    def edges_of(self, tool: Node) -> Iterator[EdgeClaim]:
+        """From the chat that asked for a tool, and to the chat that waited for it.
+
+        Small servers name calls alike in every turn, so of several the last one before the tool
+        counts. Without an event, the chat that ended last before the tool is held to have asked.
+        """
+        self._sort()
+        call_id = tool.facts.tool_call_id if tool.facts is not None else ""
+        asked = self._asked.get(call_id)
+        if asked is not None:
+            before = bisect_right(asked, tool.start_ns, key=_INSTANT)
+            if before:
+                at_ns, _, chat = asked[before - 1]
+                yield EdgeClaim(chat, at_ns, tool)
+        else:
+            ended = bisect_right(self._by_end, tool.start_ns, key=_END)
+            if ended:
+                yield EdgeClaim(self._by_end[ended - 1], self._by_end[ended - 1].end_ns, tool)
+        following = bisect_left(self._by_start, tool.end_ns, key=_START)
+        if following < len(self._by_start):
+            yield EdgeClaim(tool, tool.end_ns, self._by_start[following])
+
+    def _sort(self) -> None:
+        if self._by_end is not self._chats:
+            self._by_start = sorted(self._chats, key=attrgetter("start_ns", "span.span_id"))
+            self._chats.sort(key=attrgetter("end_ns", "span.span_id"))
+            self._by_end = self._chats
+            for asked in self._asked.values():
+                asked.sort(key=itemgetter(0, 1))
 
 
 def placed(at_ns: int, node: Node) -> int:
-    """A wall stamp inside a span, on the clock that the span is placed on."""
-    return node.start_ns + at_ns - node.span.start_ns
-
-
-def _last_ended(chats: list[Node], at_ns: int) -> tuple[Node, int] | None:
-    position = bisect_right([chat.end_ns for chat in chats], at_ns)
-    return (chats[position - 1], chats[position - 1].end_ns) if position else None
-
-
-def _first_started(chats: list[Node], at_ns: int) -> Node | None:
-    position = bisect_left([chat.start_ns for chat in chats], at_ns)
-    return chats[position] if position < len(chats) else None
+    """A wall stamp of a span's event, on the clock that the span is placed on, and inside it."""
+    return min(max(node.start_ns + at_ns - node.span.start_ns, node.start_ns), node.end_ns)
 
 
 def _set_predecessors(tree: Tree, claims: Iterable[EdgeClaim]) -> None:
     """Lift each edge to siblings, drop cycles, keep what the clock allows."""
     lifted: dict[tuple[Node, Node], Before] = {}
     for claim in claims:
-        chains = _siblings_above(claim.before, claim.after)
+        chains = _siblings_above(tree, claim.before, claim.after)
         if chains is None:
             continue
         chain, successor = chains
@@ -150,19 +182,23 @@ def _set_predecessors(tree: Tree, claims: Iterable[EdgeClaim]) -> None:
         tree.find(FindingKind.DEPENDENCY_CYCLE, other, None, one)
     for (_, successor), edge in lifted.items():
         if edge.at_ns <= successor.start_ns + tree.epsilon_ns(successor):
-            successor.before = [*(successor.before or ()), edge]
+            if successor.before is None:
+                successor.before = []
+            successor.before.append(edge)
     for node in tree.order:
         if node.before is not None:
             node.before.sort(key=lambda edge: (-edge.at_ns, edge.target.span.span_id))
 
 
-def _siblings_above(before: Node, after: Node) -> tuple[tuple[Node, ...], Node] | None:
+def _siblings_above(tree: Tree, before: Node, after: Node) -> tuple[tuple[Node, ...], Node] | None:
     """The chain from a sibling down to `before`, and the sibling above `after`.
 
     A predecessor in another clock domain is entered at its call in this one.
     """
     up_before = [before, *before.ancestors()]
     up_after = [after, *after.ancestors()]
+    if not tree.afford(len(up_before) + len(up_after)):
+        return None
     while up_before and up_after and up_before[-1] is up_after[-1]:
         up_before.pop()
         up_after.pop()
@@ -178,13 +214,41 @@ def _siblings_above(before: Node, after: Node) -> tuple[tuple[Node, ...], Node] 
     return tuple(chain), up_after[-1]
 
 
-def _in_cycles(edges: dict[tuple[Node, Node], Before]) -> list[tuple[Node, Node]]:
-    """Edges left after peeling off, again and again, nodes without one way in or out."""
-    remaining = set(edges)
-    while True:
-        starts = {one for one, _ in remaining}
-        ends = {other for _, other in remaining}
-        looping = {edge for edge in remaining if edge[0] in ends and edge[1] in starts}
-        if looping == remaining:
-            return sorted(remaining, key=lambda edge: [node.span.span_id for node in edge])
-        remaining = looping
+def _in_cycles(edges: Mapping[tuple[Node, Node], Before]) -> list[tuple[Node, Node]]:
+    """Edges inside a strongly connected component: they wait for each other.
+
+    Kosaraju's algorithm, with stacks: an order by finishing, then components against the edges.
+    """
+    after: dict[Node, list[Node]] = {}
+    before: dict[Node, list[Node]] = {}
+    for one, other in edges:
+        after.setdefault(one, []).append(other)
+        before.setdefault(other, []).append(one)
+    component: dict[Node, Node] = {}
+    for root in reversed(_by_finishing(after)):
+        stack = [root] if root not in component else []
+        while stack:
+            node = stack.pop()
+            if node not in component:
+                component[node] = root
+                stack.extend(before.get(node, ()))
+    looping = [(one, other) for one, other in edges if component[one] is component[other]]
+    return sorted(looping, key=lambda edge: [(n.span.span_id, n.span.kind) for n in edge])
+
+
+def _by_finishing(after: Mapping[Node, list[Node]]) -> list[Node]:
+    finished: dict[Node, None] = {}
+    seen: set[Node] = set()
+    for root in after:
+        stack = [(root, iter(after[root]))] if root not in seen else []
+        seen.add(root)
+        while stack:
+            node, rest = stack[-1]
+            following = next((other for other in rest if other not in seen), None)
+            if following is None:
+                finished[node] = None
+                stack.pop()
+            else:
+                seen.add(following)
+                stack.append((following, iter(after.get(following, ()))))
+    return list(finished)

@@ -42,21 +42,25 @@ def find_sink(root: Node, below: list[Node]) -> Sink | TtftAbsence:
     said = [
         Sink(node, placed(event.at_ns, node), by_app=True)
         for node in below
-        if node.span.events and node.domain == root.domain
         for event in node.span.events
         if event.name == events.LLMLAT_FIRST_CONTENT
     ]
     if said:
-        return min(said, key=_earliest)
+        return _nearest(root, said)
     own = _shown(root.facts)
     if own is not None:
         return Sink(root, own)
-    inferences = [node for node in below if node.facts is not None and node.facts.is_inference]
-    candidates = [sink for sink in map(_sink_of, inferences) if sink is not None]
+    shown_to_user = [node for node in _unhidden(below) if node.facts and node.facts.is_inference]
+    candidates = [sink for sink in map(_sink_of, shown_to_user) if sink is not None]
     if candidates:
-        near = [sink for sink in candidates if sink.node.domain == root.domain]
-        return min(near or candidates, key=_earliest)
-    return _absence([node.facts for node in inferences if node.facts is not None])
+        return _nearest(root, candidates)
+    return _absence([node.facts for node in shown_to_user if node.facts is not None])
+
+
+def _nearest(root: Node, sinks: list[Sink]) -> Sink:
+    """The earliest on the root's clock; where none is, the earliest on any."""
+    near = [sink for sink in sinks if sink.node.domain == root.domain]
+    return min(near or sinks, key=_earliest)
 
 
 def _earliest(sink: Sink) -> tuple[int, bytes]:
@@ -69,19 +73,33 @@ def _shown(facts: Facts | None) -> int | None:
     return facts.first_content_ns
 
 
+def _unhidden(below: list[Node]) -> list[Node]:
+    """Operations whose content reaches the user: under no tool, retrieval or second agent.
+
+    Nor under an inference that has shown content itself: it shows the same, to somebody nearer.
+    """
+    agents: dict[Node, int] = {}  # agents above an operation; absent where it is hidden
+    for node in below:  # parents first
+        parent = node.parent
+        if parent is None or node is below[0]:
+            agents[node] = 0
+            continue
+        facts = parent.facts
+        count = agents.get(parent)
+        if count is None:
+            continue
+        if facts is None:
+            agents[node] = count
+        elif count + facts.is_agent <= 1 and not (
+            facts.operation in _HIDING or (facts.is_inference and _shown(facts) is not None)
+        ):
+            agents[node] = count + facts.is_agent
+    return list(agents)
+
+
 def _sink_of(node: Node) -> Sink | None:
     at_ns = _shown(node.facts)
-    if at_ns is None or node.facts is None or not node.facts.streamed:
-        return None
-    agents = 0
-    for above in node.ancestors():
-        facts = above.facts
-        if facts is None:
-            continue
-        if facts.operation in _HIDING or (facts.is_inference and _shown(facts) is not None):
-            return None  # an inference above has shown the same content, to somebody nearer
-        agents += facts.is_agent
-    return None if agents > 1 else Sink(node, at_ns)
+    return None if at_ns is None else Sink(node, at_ns)
 
 
 def _absence(inferences: list[Facts]) -> TtftAbsence:

@@ -18,9 +18,9 @@ from llmlat_processor.stages.critical_path.tree import Node, Tree
 def slacks_ns(tree: Tree, below: list[Node], on_path: AbstractSet[Node]) -> dict[Node, int]:
     """Slack of every joined operation off the path, in nanoseconds; a lower bound, never < 0.
 
-    A sibling that started after an operation had ended is held to have waited for it, unless
-    it has explicit predecessors: then only these and what lies wholly in between. What must
-    not move is where the path, or a sibling's own slack, says so.
+    A sibling that started after an operation had ended is held to have waited for it; what it
+    can wait for without moving anything is where its explicit predecessors, else all that had
+    ended, held it back, and its own slack.
     """
     slack: dict[Node, int] = {}
     for parent in below:
@@ -35,30 +35,45 @@ def slacks_ns(tree: Tree, below: list[Node], on_path: AbstractSet[Node]) -> dict
 def _among_siblings(
     tree: Tree, parent: Node, on_path: AbstractSet[Node], slack: dict[Node, int]
 ) -> None:
+    """From the last started to the first: nobody may push a later one past its own room.
+
+    `limits[i]` is the latest instant that every sibling from the i-th on can still wait for.
+    """
     epsilon = tree.epsilon_ns(parent)
     siblings = sorted(parent.joined, key=attrgetter("start_ns", "until_ns", "span.span_id"))
     bindings = _binding_ends(siblings, epsilon)
     least = max(node.until_ns for node in siblings) + slack.get(parent, 0)
     starts = [node.start_ns for node in siblings]
     limits: list[int] = [least] * (len(siblings) + 1)
-    held_by: dict[Node, int] = {}
+    stated = list(limits)  # of those with explicit predecessors, who wait for few
+    earliest = min((_last_edge(node) for node in siblings if node.before), default=least)
+    spare: dict[Node, int] = {}
     for position in range(len(siblings) - 1, -1, -1):
         node = siblings[position]
-        first_after = bisect_left(starts, node.until_ns - epsilon, lo=position + 1)
-        own = min(limits[first_after], held_by.get(node, least), least) - node.until_ns
-        room = 0 if node in on_path else max(0, own)
+        room = 0
         if node not in on_path:
-            slack[node] = room
+            after = bisect_left(starts, node.until_ns - epsilon, lo=position + 1)
+            limit = min(limits[after], stated[after] if node.start_ns >= earliest else least)
+            room = min(limit - node.until_ns, spare.get(node, least))
+            slack[node] = room = max(0, room)
         latest = bindings[node] + room
-        limits[position] = limits[position + 1]
-        if node.before is None:
-            limits[position] = min(limits[position], latest)
-        else:
-            _hold(node, latest, siblings, held_by)
+        own, other = (stated, limits) if node.before else (limits, stated)
+        own[position] = min(own[position + 1], latest)
+        other[position] = other[position + 1]
+        for edge in node.before or ():  # the edge may leave before the predecessor's end
+            waited = edge.chain[0]
+            spare[waited] = min(spare.get(waited, least), latest - edge.at_ns)
+
+
+def _last_edge(node: Node) -> int:
+    return max(edge.at_ns for edge in node.before or ())
 
 
 def _binding_ends(siblings: list[Node], epsilon: int) -> dict[Node, int]:
-    """Per sibling, in start order: the latest end among those before it that had ended."""
+    """Per sibling, in start order: the latest instant that it is known to have waited for.
+
+    An explicit edge says it; else it is the latest end among those before it that had ended.
+    """
     bindings: dict[Node, int] = {}
     ended = sorted(siblings, key=attrgetter("until_ns"))
     position = 0
@@ -68,18 +83,6 @@ def _binding_ends(siblings: list[Node], epsilon: int) -> dict[Node, int]:
             if ended[position] in bindings:
                 latest = ended[position].until_ns
             position += 1
-        bindings[node] = node.start_ns if latest is None else latest
+        waited = _last_edge(node) if node.before else latest
+        bindings[node] = node.start_ns if waited is None else waited
     return bindings
-
-
-def _hold(node: Node, latest: int, siblings: list[Node], held_by: dict[Node, int]) -> None:
-    """An explicit edge holds its predecessor and whatever lies wholly in between."""
-    edges = node.before or ()
-    earliest = min(edge.at_ns for edge in edges)
-    awaited = {edge.chain[0] for edge in edges}
-    binding = max((other.until_ns for other in siblings if other in awaited), default=node.start_ns)
-    for other in siblings:
-        between = other.start_ns >= earliest and other.until_ns <= node.start_ns
-        if other in awaited or between:
-            limit = max(binding, other.until_ns) if between else binding
-            held_by[other] = min(held_by.get(other, limit), max(limit, latest))

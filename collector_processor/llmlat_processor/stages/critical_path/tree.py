@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from llmlat_processor.stages.critical_path.account import Account, Slice
 
 
+STEPS_PER_TRACE: Final = 100_000
+STEPS_PER_OPERATION: Final = 50
+
 NOBODY: Final[list[Node]] = []
 """Shared by all nodes without children or joined ones, and never changed: most are leaves."""
 
@@ -182,6 +185,19 @@ class Tree:
     roots: list[Node]
     order: list[Node]
     findings: list[Finding] = field(default_factory=list)
+    steps: int = 0
+
+    def afford(self, steps: int) -> bool:
+        """Whether some more steps beside the linear ones may be taken for this trace.
+
+        A hostile trace (thousands of links, each across thousands of ancestors) must not hold up
+        the others: past the budget an edge or an adoption is left out, and that is a finding.
+        """
+        self.steps += steps
+        if self.steps <= STEPS_PER_TRACE + STEPS_PER_OPERATION * len(self.order):
+            return True
+        self.find(FindingKind.TRUNCATED_TRACE, self.order[0])
+        return False
 
     def epsilon_ns(self, one: Node, other: Node | None = None) -> int:
         """Tolerance between the stamps of two nodes: their clocks' granularities."""

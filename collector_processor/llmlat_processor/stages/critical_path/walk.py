@@ -100,7 +100,9 @@ def frames_down(chain: Sequence[Node], at_ns: int, extent: Extent) -> list[Frame
     chain = _still_open(chain)
     floors = list(accumulate((node.start_ns for node in chain), max))
     for (node, below), floor in zip(pairwise(chain), floors, strict=False):
-        frames.append(Frame(node, floor, floor, _climbed(node, below)))
+        frame = Frame(node, floor, floor, _climbed(node, below))
+        frame.cursor = max(node.end_ns, below.start_ns)  # until the one below has been walked
+        frames.append(frame)
     last, floor = chain[-1], floors[-1]
     frames.append(Frame(last, max(floor, min(at_ns, last.end_ns)), floor, extent))
     return frames
@@ -205,6 +207,8 @@ class Walk:
             if ancestor is frame.node:
                 break
             chain.append(ancestor)
+        if not self.tree.afford(len(chain)):
+            return False
         self._push(frame, frames_down(chain[::-1], frame.cursor, Extent.WHOLE))
         self.edges.append((child.span.span_id, frame.node.span.span_id, INFERRED))
         return True
@@ -216,7 +220,7 @@ class Walk:
         if at_ns <= frame.lo_ns:
             return False
         target = edge.target
-        if frame.previous is not None:
+        if frame.previous is not None and frame.previous is not target:
             self.edges.append((target.span.span_id, frame.previous.span.span_id, EXPLICIT))
         extent = Extent.WHOLE if at_ns >= target.last_content_ns else Extent.FIRST
         self._push(frame, frames_down(edge.chain, at_ns, extent))
@@ -235,7 +239,7 @@ class Walk:
         self._passed(frame, inner.node, max(inner.lo_ns, frame.lo_ns))
 
     def _passed(self, frame: Frame, child: Node, start_ns: int) -> None:
-        frame.cursor = start_ns
+        frame.cursor = min(start_ns, frame.cursor)
         frame.previous = child
         if child.before is not None:
             limit = start_ns + self.epsilon

@@ -9,9 +9,12 @@ batching and cache effects are not modelled; a change of decode keeps the token 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -78,18 +81,20 @@ def what_if(
 
     Raises:
         ValueError: neither or both of `factor` and `by_ns`, neither phase nor operation, a
-            negative factor, or a root that is not of this trace.
+            factor that is none, or a root or operation that is not of this trace.
     """
     if (factor is None) == (by_ns is None):
         raise ValueError("give either a factor or an amount")
     if phase is None and span_id is None:
         raise ValueError("name a phase or an operation")
-    if factor is not None and factor < 0:
-        raise ValueError(f"a factor cannot be negative: {factor}")
+    if factor is not None and not 0 <= factor < math.inf:
+        raise ValueError(f"a factor is a finite number and never negative: {factor}")
     tree = explained_tree(aligned)
     top = next((node for node in tree.roots if node.span is root), None)
     if top is None:
         raise ValueError(f"no root of this trace: {root!r}")
+    if span_id is not None and all(s.span_id != span_id for s in aligned.trace.operations):
+        raise ValueError(f"no operation of this trace: {span_id.hex()}")
     label = phase.value if phase is not None else None
     change = _Change(label, span_id, None if factor is None else Fraction(factor), by_ns)
     moved = _Schedule(tree, change).end_shift(top)
@@ -113,11 +118,36 @@ class _Change:
             return False
         return self.span_id is None or node.span.span_id == self.span_id
 
-    def amount(self, size_ns: int) -> int:
-        """What is added to a time; it never gets shorter than nothing."""
+    def scale(self, total_ns: int) -> Fraction:
+        """What is added per nanosecond of a time; it never gets shorter than nothing."""
         if self.factor is not None:
-            return round(size_ns * (self.factor - 1))
-        return max(self.by_ns or 0, -size_ns) if size_ns else 0
+            return self.factor - 1
+        return Fraction(max(self.by_ns or 0, -total_ns), total_ns) if total_ns else Fraction(0)
+
+
+class _Changing:
+    """Where in its own time an operation holds what changes; one budget, however many pieces."""
+
+    def __init__(self, change: _Change, pieces: Sequence[tuple[int, int]]) -> None:
+        self._starts = [start for start, _ in pieces]
+        self._ends = [end for _, end in pieces]
+        self._before = [0, *accumulate(end - start for start, end in pieces)]
+        self.scale = change.scale(self._before[-1])
+
+    def total(self) -> int:
+        """What is added in all."""
+        return round(self._before[-1] * self.scale)
+
+    def within(self, from_ns: int, to_ns: int) -> int:
+        """What is added between two instants; over adjoining ones these add up to the total."""
+        return self._up_to(to_ns) - self._up_to(from_ns) if from_ns < to_ns else 0
+
+    def _up_to(self, at_ns: int) -> int:
+        passed = bisect_right(self._ends, at_ns)
+        size = self._before[passed]
+        if passed < len(self._starts) and self._starts[passed] < at_ns:
+            size += at_ns - self._starts[passed]
+        return round(size * self.scale)
 
 
 class _Schedule:
@@ -127,6 +157,7 @@ class _Schedule:
         self.tree = tree
         self.change = change
         self.longer: dict[Node, Shift] = {}
+        self.changing: dict[Node, _Changing] = {}
 
     def end_shift(self, root: Node) -> Shift:
         """How far the root's end moves."""
@@ -137,101 +168,104 @@ class _Schedule:
     def _longer(self, node: Node) -> Shift:
         """By how much an operation takes longer, seen from its own start."""
         if self.change.of_operation(node):
-            return _exactly(self.change.amount(_counted_ns(node)))
-        pieces = self._own_pieces(node)
+            size = _counted_ns(node)
+            return _exactly(round(size * self.change.scale(size)))
+        changing = self.changing[node] = _Changing(self.change, self._own_pieces(node))
         if node.joined:
-            shift = self._rescheduled(node, pieces)
+            shift = _Siblings(self, node, changing).end_shift()
         else:
-            shift = _exactly(self.change.amount(sum(end - start for start, end in pieces)))
+            shift = _exactly(changing.total())
         call = node.call
         if call is not None and call.callee is not None and not call.rejected:
             shift = shift.plus(self.longer.get(call.callee, STILL))
         return shift
 
     def _own_pieces(self, node: Node) -> list[tuple[int, int]]:
-        """Where in its own time an operation holds what changes."""
         if self.change.label is None:
             return []
         account = node.output or node.account or walk_whole(self.tree, node)
         pieces = []
         at_ns, end_ns = node.start_ns, node.start_ns + account.total_ns
         for part in account.parts if isinstance(account, Account) else account.account.parts:
-            after_ns = at_ns + length(part)
+            after_ns = min(at_ns + length(part), end_ns)
             if isinstance(part, tuple) and part[0] is node and self.change.of_piece(part):
-                pieces.append((at_ns, min(after_ns, end_ns)))
-            at_ns = min(after_ns, end_ns)
+                pieces.append((at_ns, after_ns))
+            at_ns = after_ns
         return pieces
 
-    def _rescheduled(self, parent: Node, pieces: Sequence[tuple[int, int]]) -> Shift:
-        epsilon = self.tree.epsilon_ns(parent)
-        ended = sorted(parent.joined, key=attrgetter("until_ns"))
-        shifts: dict[Node, Shift] = {}
-        running = _Running(parent.start_ns)
+    def shift_at(self, edge: Before, shift: Shift) -> Shift:
+        """How far the instant moves at which an edge leaves an operation whose end shifts."""
+        sibling = edge.chain[0]
+        if edge.at_ns >= sibling.until_ns:
+            return shift
+        clipped = Walk(self.tree, frames_down(edge.chain, edge.at_ns, Extent.FIRST)).run()
+        sizes: dict[Node, int] = {}
+        for piece in flatten(clipped):
+            if self.change.of_piece(piece):
+                sizes[piece[0]] = sizes.get(piece[0], 0) + piece[3]
+        inside = sum(round(size * self.changing[node].scale) for node, size in sizes.items())
+        whole = self.longer.get(sibling, STILL)
+        return Shift(*(end - all_ + inside for end, all_ in zip(shift, whole, strict=True)))
+
+
+class _Siblings:
+    """The joined operations of one parent, scheduled anew in the order in which they started."""
+
+    def __init__(self, schedule: _Schedule, parent: Node, changing: _Changing) -> None:
+        self.schedule = schedule
+        self.parent = parent
+        self.changing = changing
+        self.epsilon = schedule.tree.epsilon_ns(parent)
+        self.shifts: dict[Node, Shift] = {}
+        self._order: list[Node] = []
+        self._starts: list[int] = []
+
+    def end_shift(self) -> Shift:
+        """How far the parent's end moves, seen from its start."""
+        ended = sorted(self.parent.joined, key=attrgetter("until_ns"))
+        running = _Running(self.parent.start_ns)
         position = 0
-        for child in sorted(parent.joined, key=attrgetter("start_ns", "until_ns", "span.span_id")):
-            while position < len(ended) and ended[position].until_ns <= child.start_ns + epsilon:
+        for child in sorted(ended, key=attrgetter("start_ns", "until_ns", "span.span_id")):
+            reach = child.start_ns + self.epsilon
+            while position < len(ended) and ended[position].until_ns <= reach:
                 other = ended[position]
-                if other in shifts:
-                    running.add(other.until_ns, shifts[other])
+                if other in self.shifts:
+                    running.add(other.until_ns, self.shifts[other])
                 position += 1
+            bound, start = running.latest_ns, running.shift()
             if child.before:
-                bound, start = self._after_explicit(parent, child, shifts, epsilon)
-            else:
-                bound, start = running.latest_ns, running.shift()
-            gap = self._changed_within(pieces, bound, child.start_ns)
-            shifts[child] = start.plus(_exactly(gap)).plus(self.longer.get(child, STILL))
-        last = _Running(parent.start_ns)
+                bound, start = self._after_explicit(child)
+            gap = self.changing.within(bound, child.start_ns)
+            longer = self.schedule.longer.get(child, STILL)
+            self.shifts[child] = start.plus(_exactly(gap)).plus(longer)
+            self._order.append(child)
+            self._starts.append(child.start_ns)
+        last = _Running(self.parent.start_ns)
         for child in ended:
-            last.add(child.until_ns, shifts[child])
-        tail = self._changed_within(pieces, last.latest_ns, parent.end_ns)
+            last.add(child.until_ns, self.shifts[child])
+        tail = self.changing.within(last.latest_ns, self.parent.end_ns)
         return last.exact().plus(_exactly(tail))
 
-    def _after_explicit(
-        self, parent: Node, child: Node, shifts: dict[Node, Shift], epsilon: int
-    ) -> tuple[int, Shift]:
+    def _after_explicit(self, child: Node) -> tuple[int, Shift]:
         """Explicit predecessors, and siblings wholly between the last of them and the child."""
-        waited = _Running(parent.start_ns)
-        known = [edge for edge in child.before or () if edge.chain[0] in shifts]
+        waited = _Running(self.parent.start_ns)
+        known = [edge for edge in child.before or () if edge.chain[0] in self.shifts]
         for edge in known:
-            waited.add(edge.at_ns, self._shift_at(edge, shifts))
-        latest = max((edge.at_ns for edge in known), default=parent.start_ns)
+            shift = self.shifts[edge.chain[0]]
+            waited.add(edge.at_ns, self.schedule.shift_at(edge, shift))
+        if not known:
+            return waited.latest_ns, waited.shift()
+        latest = max(edge.at_ns for edge in known)
         awaited = {edge.chain[0] for edge in known}
         between = [
             other
-            for other in shifts
-            if other not in awaited
-            and other.start_ns >= latest
-            and other.until_ns <= child.start_ns + epsilon
+            for other in self._order[bisect_left(self._starts, latest) :]
+            if other not in awaited and other.until_ns <= child.start_ns + self.epsilon
         ]
-        if not known:
-            return waited.latest_ns, waited.shift()
         exact = waited.exact()
         for other in between:
-            waited.add(other.until_ns, shifts[other])
+            waited.add(other.until_ns, self.shifts[other])
         return waited.latest_ns, waited.shift_among() if between else exact
-
-    def _shift_at(self, edge: Before, shifts: dict[Node, Shift]) -> Shift:
-        """How far the instant moves at which an edge leaves its operation."""
-        sibling = edge.chain[0]
-        if edge.at_ns >= sibling.until_ns:
-            return shifts[sibling]
-        clipped = Walk(self.tree, frames_down(edge.chain, edge.at_ns, Extent.FIRST)).run()
-        inside = self._matching(flatten(clipped))
-        whole = self.longer.get(sibling, STILL)
-        return Shift(
-            *(end - all_ + inside for end, all_ in zip(shifts[sibling], whole, strict=True))
-        )
-
-    def _matching(self, pieces: Iterable[Piece]) -> int:
-        return self.change.amount(sum(piece[3] for piece in pieces if self.change.of_piece(piece)))
-
-    def _changed_within(self, pieces: Sequence[tuple[int, int]], from_ns: int, to_ns: int) -> int:
-        inside = sum(
-            max(0, min(end, to_ns) - max(start, from_ns))
-            for start, end in pieces
-            if start < to_ns and end > from_ns
-        )
-        return self.change.amount(inside)
 
 
 class _Running:
