@@ -8,18 +8,24 @@ either leaves its spans in the mailbox or has the exporter try again.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from threading import Condition
+from typing import Final
 
 from llmlat_processor.edges.receiver import REFUSED, Receiver
 from llmlat_processor.model import Assumptions, ExplainedTrace, Span
 from llmlat_processor.pipeline import process
 from llmlat_processor.settings import Settings
 from llmlat_processor.window import SPAN_OVERHEAD, Released, Why, Window
+
+_logger = logging.getLogger("llmlat_processor")
+
+UNEXPLAINED: Final = "a fault of ours"
 
 OnTrace = Callable[[ExplainedTrace], None]
 Explain = Callable[[Iterable[Span], Assumptions], ExplainedTrace]
@@ -91,6 +97,7 @@ class Watcher:
         self._window = Window(settings.window)
         self._accounts = self._window.books  # as of the worker's last round
         self._traces = 0
+        self._unexplained = 0
         self._mailbox = _Mailbox(settings.waiting_bytes)
         self._receiver = Receiver(
             listen, self._mailbox.put, max_message_bytes=settings.max_message_bytes
@@ -112,15 +119,19 @@ class Watcher:
 
     def books(self) -> Books:
         """What became of every span so far."""
-        window, traces = self._accounts, self._traces
+        window, traces, unexplained = self._accounts, self._traces, self._unexplained
         received = self._mailbox.accepted
         other = dict(self._receiver.counts)
         return Books(
             received=received,
-            explained=sum(n for why, n in window.released.items() if why is not Why.LATE),
+            explained=sum(n for why, n in window.released.items() if why is not Why.LATE)
+            - unexplained,
             traces=traces,
             late=window.released.get(Why.LATE, 0),
-            dropped={why.value: count for why, count in window.dropped.items()},
+            dropped={
+                **{why.value: count for why, count in window.dropped.items()},
+                **({UNEXPLAINED: unexplained} if unexplained else {}),
+            },
             held=window.held,
             waiting=received - window.received,
             refused=other.pop(REFUSED, 0),
@@ -146,8 +157,19 @@ class Watcher:
         for trace in released:
             if trace.why is Why.LATE:
                 continue  # it was drawn without this span, and the books say so
-            self._traces += 1
-            self._on_trace(self._explain(trace.spans, Assumptions(received_ns=time.time_ns())))
+            explained = self._explained(trace.spans)
+            if explained is not None:
+                self._traces += 1
+                self._on_trace(explained)
+
+    def _explained(self, spans: Sequence[Span]) -> ExplainedTrace | None:
+        try:
+            return self._explain(spans, Assumptions(received_ns=time.time_ns()))
+        except Exception:  # one trace that we fail at must not end the watch for all the others
+            self._unexplained += len(spans)
+            trace_id = spans[0].trace_id.hex()
+            _logger.exception("trace %s could not be explained; please report this", trace_id)
+            return None
 
 
 class _Mailbox:

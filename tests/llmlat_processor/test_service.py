@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from threading import Event
@@ -13,8 +13,9 @@ from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-from llmlat_processor.model import INTERNAL, ExplainedTrace
-from llmlat_processor.service import Watcher, watch
+from llmlat_processor.model import INTERNAL, Assumptions, ExplainedTrace, Span
+from llmlat_processor.pipeline import process
+from llmlat_processor.service import UNEXPLAINED, Watcher, watch
 from llmlat_processor.settings import Settings
 from llmlat_processor.window import Limits
 from tests.llmlat_processor.otlp import request, span
@@ -124,6 +125,30 @@ def test_what_the_callback_raises_ends_the_watch_and_is_raised_by_stop() -> None
 
     with pytest.raises(BrokenPipeError, match="nobody reads"):
         watcher.stop()
+
+
+def test_a_trace_that_we_fail_at_is_counted_and_does_not_end_the_watch(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A Watcher as `watch` makes it, but with a pipeline that fails at one trace."""
+    finished: list[ExplainedTrace] = []
+
+    def explain(spans: Iterable[Span], assumptions: Assumptions) -> ExplainedTrace:
+        received = list(spans)
+        if received[0].trace_id == (1).to_bytes(16, "big"):
+            raise ZeroDivisionError
+        return process(received, assumptions)
+
+    watcher = Watcher("127.0.0.1:0", finished.append, AT_ONCE, explain)
+    send(watcher, 1, 2, trace=1)
+    send(watcher, 1, 2, 3, trace=2)
+    watcher.stop()
+
+    books = watcher.books()
+    assert (books.received, books.explained, books.traces) == (5, 3, 1)
+    assert books.dropped == {UNEXPLAINED: 2}
+    assert [len(explained.trace.spans) for explained in finished] == [3]
+    assert "could not be explained" in caplog.text
 
 
 def test_settings_are_those_of_a_watched_copy_unless_given() -> None:

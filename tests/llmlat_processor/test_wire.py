@@ -109,6 +109,47 @@ def test_values_are_read_with_their_type(value: AttributeValue) -> None:
             assert type(read[key]) is type(value)
 
 
+KEY = names.GEN_AI_RESPONSE_ID
+LIKE_OTHERS: list[tuple[AttributeValue, bytes, AttributeValue]] = [
+    (16_384, b"\x18\x85\x80\x00", 5),  # written longer than it need be
+    (16_384, b"\x18\x05\x18\x06", 6),  # of several values the last one counts
+    (16_384, b"\x18\x05\x10\x01", True),
+    (2**63 - 1, b"\x18\xff\xff\xff\x01\x22\x03abc", 2**22 - 1),  # and a field of another version
+    ("ab", b"\x0a\x00\x18\x05", 5),
+    ("ab", b"\x18\x05\x0a\x00", ""),
+    (0.5, b"\x21" + bytes(8), 0.0),
+    (0.5, b"\x22" + b"\x07abcdefg", None),
+]
+
+
+@pytest.mark.parametrize(("usual", "content", "value"), LIKE_OTHERS, ids=repr)
+def test_a_value_that_only_begins_like_the_usual_ones_is_read_by_its_own_rules(
+    usual: AttributeValue, content: bytes, value: AttributeValue
+) -> None:
+    only(span(attributes={KEY: usual}))
+    pair = b"\x0a%c%b\x12%c%b" % (len(KEY), KEY.encode(), len(content), content)
+    raw = span(attributes={}).SerializeToString() + b"\x4a%c%b" % (len(pair), pair)
+
+    (read,) = decode(raw_request([raw])).spans
+
+    assert read.attributes == {KEY: value}
+    assert type(read.attributes[KEY]) is type(value)
+
+
+def test_nothing_of_a_span_is_left_in_the_next_one() -> None:
+    full = span(1, parent=SPAN_ID, flags=0x301)
+    full.status.code = Status.STATUS_CODE_ERROR
+    full.events.add(name=events.LLMLAT_TOOL_CALL)
+    full.links.add(trace_id=TRACE_ID, span_id=SPAN_ID)
+    bare = Span(trace_id=TRACE_ID, span_id=SPAN_ID, attributes=pairs({KEY: "r"}))
+
+    _, read = decode(request([full, bare]).SerializeToString()).spans
+
+    assert (read.parent_id, read.name, read.kind, read.flags) == (b"", "", 0, 0)
+    assert (read.start_ns, read.end_ns, read.is_error) == (0, 0, False)
+    assert (read.events, read.links, read.attributes) == ((), (), {KEY: "r"})
+
+
 def test_many_different_texts_do_not_confuse_the_memory() -> None:
     for number in range(5_000):
         message = span(attributes={names.GEN_AI_RESPONSE_ID: f"id {number}", f"k{number}": "same"})

@@ -35,6 +35,9 @@ ALGORITHM: Final = f"llmlat/{CONTRACT_VERSION}"
 MAX_TEXT_BYTES: Final = 2_000
 """Tempo cuts strings at 2,048 bytes; ours stay below, cut on a character border."""
 
+SUMMED_UP: Final = 5
+"""So many contributions are named in a summary; the attributes have them all."""
+
 _Added = dict[str, AttributeValue]
 
 
@@ -116,10 +119,13 @@ def _ttft_attributes(root: RootPaths) -> _Added:
 def summary(path: Path) -> str:
     """One line that a person reads: `decode vllm 3.4 s (53 %), queue vllm 0.92 s (14 %)`."""
     total = path.duration_ns
+    largest = path.largest()
     words = [
         f"{label.value} {service} {_two_digits(size)} ({100 * size / total:.0f} %)"
-        for label, service, size in path.largest()
+        for label, service, size in largest[:SUMMED_UP]
     ]
+    if len(largest) > SUMMED_UP:
+        words.append("...")
     text = ", ".join(words).encode()
     return text[:MAX_TEXT_BYTES].decode(errors="ignore")
 

@@ -26,7 +26,6 @@ _NOTHING: Final[Mapping[Span, Annotation]] = {}
 _SHORT: Final = 32
 _DELIMITED: Final = 2  # the wire type of what has a size
 _double: Final = Struct("<d")
-_pack: Final = _double.pack
 
 
 def encode(spans: Iterable[Span], annotations: Mapping[Span, Annotation] = _NOTHING) -> bytes:
@@ -44,11 +43,12 @@ def encode(spans: Iterable[Span], annotations: Mapping[Span, Annotation] = _NOTH
         if not isinstance(span, WireSpan):
             raise TypeError(f"{span!r} was not decoded from OTLP and has no bytes to send on")
         addition = annotations.get(span)
-        by_origin[span.origin].append(_extended(span.raw, addition) if addition else span.raw)
-    resources: defaultdict[bytes, list[bytes]] = defaultdict(list)
+        raw = span.raw if addition is None else _extended(span.raw, addition)
+        by_origin[span.origin].append(raw)
+    by_resource: defaultdict[bytes, list[bytes]] = defaultdict(list)
     for (resource, scope), raws in by_origin.items():
-        resources[resource].append(join_envelope(scope, raws))
-    return join_request(join_envelope(*resource) for resource in resources.items())
+        by_resource[resource].append(join_envelope(scope, raws))
+    return join_request(join_envelope(resource, scopes) for resource, scopes in by_resource.items())
 
 
 def _extended(raw: bytes, addition: Annotation) -> bytes:
@@ -56,7 +56,7 @@ def _extended(raw: bytes, addition: Annotation) -> bytes:
     pieces = [raw]
     for key, value in addition.attributes.items():
         if type(value) is float:
-            pieces += _up_to_double(key), _pack(value)
+            pieces += _up_to_double(key), _double.pack(value)
         else:
             pieces.append(_attribute(key, value))
     pieces += map(_event, addition.events)
@@ -73,6 +73,7 @@ def _attribute(key: str, value: AttributeValue) -> bytes:
 
 
 def _text(key: str, value: str) -> bytes:
+    """The same by hand: the summaries of the paths are long, and each is another one."""
     text = _field(AnyValue.STRING_VALUE_FIELD_NUMBER, value.encode())
     pair = _key(key) + _field(KeyValue.VALUE_FIELD_NUMBER, text)
     return _field(SpanMessage.ATTRIBUTES_FIELD_NUMBER, pair)

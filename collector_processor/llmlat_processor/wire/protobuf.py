@@ -201,4 +201,3 @@ def _fault(trace_id: bytes, span_id: bytes, parent_id: bytes) -> str:
     if trace_id == _NO_TRACE:
         return "trace_id is all zeros"
     return "span_id is all zeros" if span_id == _NO_SPAN else ""
-

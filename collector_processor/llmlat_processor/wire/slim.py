@@ -4,8 +4,8 @@ A nested message declared as `bytes` costs nothing until somebody asks for it, a
 bytes. What is not declared at all stays among the unknown fields and is written out again.
 Every parser here raises `google.protobuf.message.DecodeError` for bytes that are not its message.
 
-Making a message costs more than reading into one that there is. The messages of the hot path are
-therefore made once per export, by whoever reads it, and read into again and again.
+Making a message costs more than reading into one that there is. Those of the hot path are made
+once, by whoever reads an export, and read into again and again; no two threads share one.
 """
 
 from __future__ import annotations
@@ -107,8 +107,11 @@ class SpanMessage(Protocol):
     status: StatusMessage
     flags: int
 
-    def HasField(self, field_name: str) -> bool: ...  # noqa: N802 - protobuf's name
-    def ParseFromString(self, serialized: bytes) -> int: ...  # noqa: N802 - protobuf's name
+    def HasField(self, field_name: str) -> bool:  # noqa: N802 - protobuf's name
+        """Whether the span has it."""
+
+    def ParseFromString(self, serialized: bytes) -> int:  # noqa: N802 - protobuf's name
+        """Become this span; DecodeError where it is none."""
 
 
 class DetailsMessage(Protocol):
@@ -139,13 +142,16 @@ class IntMessage(Protocol):
 
     int_value: int
 
-    def MergeFromString(self, serialized: bytes) -> int: ...  # noqa: N802 - protobuf's name
+    def MergeFromString(self, serialized: bytes) -> int:  # noqa: N802 - protobuf's name
+        """Take over the integer of a serialized AnyValue."""
 
 
 def _pool() -> descriptor_pool.DescriptorPool:
     """A pool of our own: the process may hold the full OTLP messages in the default one."""
     schema = descriptor_pb2.FileDescriptorProto(
-        name=f"{_PACKAGE}.proto", package=_PACKAGE, syntax="proto2"
+        name=f"{_PACKAGE}.proto",
+        package=_PACKAGE,
+        syntax="proto2",  # on the wire the same as OTLP's proto3, but it tells absent from zero
     )
     for name, fields in _MESSAGES.items():
         message = schema.message_type.add(name=name)

@@ -37,13 +37,16 @@ _SCALARS: Final = (
     (bytes, "bytes_value"),
 )
 
-# Memories. Short serialized KeyValue -> what it decodes to.
 _pairs: Final[dict[bytes, tuple[str, AttributeValue]]] = {}
-# Start of a KeyValue, up to the value's first byte -> its key.
+"""Short KeyValues -> what they decode to: keys with texts, flags and small integers."""
+
 _texts: Final[dict[bytes, str]] = {}
-# The same of a number -> its key, its whole size, and the least integer that fills all of that;
-# 0 for a double. Small integers are left to the first memory: they come again.
+"""KeyValues of a text up to its size -> their key."""
+
 _numbers: Final[dict[bytes, tuple[str, int, int]]] = {}
+"""KeyValues of a larger number up to it -> their key and size, and the least integer that takes
+up all of that size, so that nothing else can be in there; 0 for a double."""
+
 _UNKNOWN: Final = ("", -1, 0)
 
 
@@ -81,6 +84,7 @@ class AttributeReader:
 
 
 def _read(pair: bytes) -> tuple[str, AttributeValue]:
+    """Decode what is not a number of a known key, and remember it."""
     at = pair[1] + 5 if len(pair) > 1 else 0
     key = _texts.get(pair[:at])
     if key is not None and len(pair) == at + 1 + pair[at]:
@@ -95,7 +99,7 @@ def _read(pair: bytes) -> tuple[str, AttributeValue]:
 
 
 def _learn_start(pair: bytes, key: str) -> None:
-    """Remember how it starts, if it is a key and one value, both with a length of one byte."""
+    """Remember how it starts, if it is a key and one value, both with a size of one byte."""
     head = KeyValue(key=key).SerializeToString()
     before, size = len(head), len(pair)
     starts_so = 0 < before < _SHORT and size > before + 3 and pair.startswith(head + b"\x12")

@@ -27,7 +27,10 @@ class Account:
     def __init__(self, parts: Sequence[Part], edges: Sequence[EdgeRow] = ()) -> None:
         self.parts = parts
         self.edges = edges
-        self.total_ns: int = sum(map(length, parts))
+        total_ns = 0
+        for part in parts:
+            total_ns += part[3] if isinstance(part, tuple) else part.total_ns
+        self.total_ns: int = total_ns
 
 
 class Slice:

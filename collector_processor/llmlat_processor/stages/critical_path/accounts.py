@@ -8,7 +8,13 @@ from llmlat_processor.stages.critical_path.exchange import first_extension_ns
 from llmlat_processor.stages.critical_path.facts import Facts
 from llmlat_processor.stages.critical_path.held import compare_reported
 from llmlat_processor.stages.critical_path.tree import Node, Tree
-from llmlat_processor.stages.critical_path.walk import Extent, Walk, frames_down, walk_whole
+from llmlat_processor.stages.critical_path.walk import (
+    Extent,
+    Walk,
+    frames_down,
+    leaf_account,
+    walk_whole,
+)
 from llmlat_semconv.values import SectionLabel
 
 
@@ -27,6 +33,8 @@ def settle_accounts(tree: Tree) -> None:
 
 
 def _needs_account(node: Node) -> bool:
+    if node.leaf and node.facts is None and not node.remote:
+        return False  # nothing to label and nobody to be exchanged for
     return (
         node.call is not None
         or (node.remote and node.parent is not None and node.parent.call is not None)
@@ -35,7 +43,8 @@ def _needs_account(node: Node) -> bool:
 
 
 def _settle(tree: Tree, node: Node) -> None:
-    account = node.account = walk_whole(tree, node)
+    account = walk_whole(tree, node) if node.joined else leaf_account(tree, node)
+    node.account = account
     if node.remote:
         node.output = _output(tree, node, account)
         node.first = _first(tree, node, account)

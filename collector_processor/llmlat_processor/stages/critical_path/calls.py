@@ -32,6 +32,7 @@ def find_calls(tree: Tree) -> None:
         callees = _callees(node)
         if _is_call(node, callees):
             node.call = Call(callees)
+            node.call.split = any(_attempt_number(child) is not None for child in node.children)
             if len(callees) == 1:
                 node.call.callee = callees[0]
 

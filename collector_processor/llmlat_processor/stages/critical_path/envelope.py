@@ -28,6 +28,14 @@ UNLABELLED: Final[frozenset[None]] = frozenset((None,))
 Loans = dict[SectionLabel, int]
 """Nanoseconds of `send` and `finalize` during which the callee was at work."""
 
+# Members looked up once: on Python 3.11 each look-up costs as much as a call.
+_CONSUMER: Final = SectionLabel.CONSUMER
+_FINALIZE: Final = SectionLabel.FINALIZE
+_SEND: Final = SectionLabel.SEND
+_UPSTREAM: Final = SectionLabel.UPSTREAM
+_UPSTREAM_STREAM: Final = SectionLabel.UPSTREAM_STREAM
+_MEASURED: Final = Evidence.MEASURED
+
 
 class Envelope:
     """The pieces of a call under envelope phases, and the block to put an account in."""
@@ -82,15 +90,7 @@ def first_labels(node: Node) -> tuple[Labels, Labels]:
 
 def _has_envelopes(node: Node) -> bool:
     facts = node.facts
-    return facts is not None and facts.has_envelopes and not facts.overflowed
-
-
-def has_attempts(node: Node) -> bool:
-    """True where the exchange belongs to the attempts below."""
-    return any(
-        child.facts is not None and child.facts.attempt is not None and not child.remote
-        for child in node.children
-    )
+    return facts is not None and facts.has_envelopes and not facts.overflow_ns
 
 
 def consumer_ns(node: Node) -> int:
@@ -102,12 +102,12 @@ def split_upstream(node: Node, parts: Sequence[Part], needed_ns: int) -> list[Pa
     """Mark as `upstream` as much of the start of `upstream_stream` as an exchange needs."""
     result: list[Part] = []
     for part in parts:
-        if is_own(part, node, SectionLabel.UPSTREAM_STREAM) and needed_ns > 0:
+        if is_own(part, node, _UPSTREAM_STREAM) and needed_ns > 0:
             taken = min(needed_ns, length(part))
             needed_ns -= taken
-            result.append((node, SectionLabel.UPSTREAM, Evidence.MEASURED, taken))
+            result.append((node, _UPSTREAM, _MEASURED, taken))
             rest = length(part) - taken
-            result.append((node, SectionLabel.UPSTREAM_STREAM, Evidence.MEASURED, rest))
+            result.append((node, _UPSTREAM_STREAM, _MEASURED, rest))
         else:
             result.append(part)
     return result
@@ -125,8 +125,8 @@ def lend(node: Node, offer: Offer, parts: Sequence[Part], needed_ns: int) -> Loa
     """
     shown = _shown_overlaps(node, offer)
     loans: Loans = {}
-    for label in (SectionLabel.FINALIZE, SectionLabel.SEND):
-        if label is SectionLabel.FINALIZE and not offer.last_byte:
+    for label in (_FINALIZE, _SEND):
+        if label is _FINALIZE and not offer.last_byte:
             continue
         available = own_ns(node, parts, label)
         loans[label] = min(available, shown.get(label, max(0, needed_ns)))
@@ -140,9 +140,9 @@ def _shown_overlaps(node: Node, offer: Offer) -> Loans:
         return {}
     overlaps: Loans = {}
     for start, end, label, _ in node.facts.outer:
-        if label is SectionLabel.SEND:
+        if label is _SEND:
             overlaps[label] = max(0, end - offer.node.start_ns)
-        elif label is SectionLabel.FINALIZE:
+        elif label is _FINALIZE:
             overlaps[label] = max(0, _last_output(offer.node) - start)
     return overlaps
 
@@ -182,7 +182,7 @@ def standing(node: Node, parts: list[Part]) -> list[Part]:
         if isinstance(part, tuple) and part[0] is node and part[1] in STREAMING and owed:
             taken = min(owed, part[3])
             owed -= taken
-            result.append((node, SectionLabel.CONSUMER, Evidence.MEASURED, taken))
+            result.append((node, _CONSUMER, _MEASURED, taken))
             result.append((node, part[1], part[2], part[3] - taken))
         else:
             result.append(part)

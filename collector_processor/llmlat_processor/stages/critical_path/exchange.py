@@ -9,6 +9,8 @@ The sum of both legs of transit is E - C, whatever the clocks say; how it splits
 
 from __future__ import annotations
 
+from typing import Final
+
 from llmlat_processor.stages.critical_path.account import Part
 from llmlat_processor.stages.critical_path.envelope import (
     Envelope,
@@ -16,7 +18,6 @@ from llmlat_processor.stages.critical_path.envelope import (
     consumer_ns,
     envelope_labels,
     first_labels,
-    has_attempts,
     lend,
     own_ns,
     repaid,
@@ -28,13 +29,23 @@ from llmlat_processor.stages.critical_path.offer import Offer, first_offer, whol
 from llmlat_processor.stages.critical_path.tree import Node, Tree
 from llmlat_semconv.values import Evidence, FindingKind, SectionLabel
 
+# Members looked up once: on Python 3.11 each look-up costs as much as a call.
+_CONSUMER: Final = SectionLabel.CONSUMER
+_HELD: Final = SectionLabel.HELD
+_SEND: Final = SectionLabel.SEND
+_TRANSIT: Final = SectionLabel.TRANSIT
+_UPSTREAM: Final = SectionLabel.UPSTREAM
+_UPSTREAM_STREAM: Final = SectionLabel.UPSTREAM_STREAM
+_MEASURED: Final = Evidence.MEASURED
+_DERIVED: Final = Evidence.DERIVED
+
 
 def exchange_whole(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     """Exchange a call's envelopes for its callee's account up to the last output."""
     call = node.call
     if call is None:
         return parts
-    offer = None if has_attempts(node) else whole_offer(node, call)
+    offer = None if call.split else whole_offer(node, call)
     if offer is None:
         return standing(node, parts)
     envelope = Envelope(node, parts, envelope_labels(node))
@@ -46,17 +57,17 @@ def exchange_whole(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
         call.rejected = True
         _report_misfit(tree, node, offer, (envelope.total_ns, room_ns, tolerance_ns))
         return standing(node, parts)
-    call.send_overlap_ns = loans.get(SectionLabel.SEND, 0)
+    call.send_overlap_ns = loans.get(_SEND, 0)
     note_held(tree, node, call, tolerance_ns)
     surplus = max(0, room_ns - offer.total_ns)
-    rest = _split(node, surplus, SectionLabel.CONSUMER, consumer_ns(node))
+    rest = _split(node, surplus, _CONSUMER, consumer_ns(node))
     return repaid(envelope.replaced([*offer.fitted(room_ns), *rest]), node, loans)
 
 
 def exchange_first(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     """The same for a call entered before its end: up to the callee's first output."""
     call = node.call
-    if call is None or call.rejected or has_attempts(node):
+    if call is None or call.rejected or call.split:
         return parts
     offer = first_offer(node, call)
     primary, wider = first_labels(node)
@@ -64,7 +75,7 @@ def exchange_first(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     if offer is None or envelope.total_ns == 0 or _is_cut_short(node, envelope, primary):
         return parts
     missing_ns = max(0, offer.total_ns - envelope.total_ns)
-    overlap = min(call.send_overlap_ns, missing_ns, own_ns(node, parts, SectionLabel.SEND))
+    overlap = min(call.send_overlap_ns, missing_ns, own_ns(node, parts, _SEND))
     room_ns = envelope.total_ns + overlap
     if offer.total_ns > room_ns + tree.epsilon_ns(node, offer.node):
         envelope = Envelope(node, split_upstream(node, parts, missing_ns - overlap), wider)
@@ -72,19 +83,17 @@ def exchange_first(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
         if offer.sure_ns > room_ns + tree.epsilon_ns(node, offer.node):
             return parts
     surplus = max(0, room_ns - offer.total_ns)
-    rest = _split(node, surplus, SectionLabel.HELD, call.held_ns)
-    return repaid(
-        envelope.replaced([*offer.fitted(room_ns), *rest]), node, {SectionLabel.SEND: overlap}
-    )
+    rest = _split(node, surplus, _HELD, call.held_ns)
+    return repaid(envelope.replaced([*offer.fitted(room_ns), *rest]), node, {_SEND: overlap})
 
 
 def _split(node: Node, surplus_ns: int, label: SectionLabel, amount_ns: int) -> list[Part]:
     """What is left of the waiting: first what has a name of its own, then transit."""
     named = min(surplus_ns, amount_ns)
-    evidence = Evidence.MEASURED if label is SectionLabel.CONSUMER else Evidence.DERIVED
+    evidence = _MEASURED if label is _CONSUMER else _DERIVED
     return [
         (node, label, evidence, named),
-        (node, SectionLabel.TRANSIT, Evidence.DERIVED, surplus_ns - named),
+        (node, _TRANSIT, _DERIVED, surplus_ns - named),
     ]
 
 
@@ -108,8 +117,8 @@ def first_extension_ns(node: Node) -> int:
     offer = first_offer(node, call)
     if offer is None:
         return 0
-    room_ns = facts.total_ns(SectionLabel.UPSTREAM) + call.send_overlap_ns
-    more_ns = facts.total_ns(SectionLabel.UPSTREAM_STREAM)
+    room_ns = facts.total_ns(_UPSTREAM) + call.send_overlap_ns
+    more_ns = facts.total_ns(_UPSTREAM_STREAM)
     if offer.sure_ns > room_ns + more_ns:
         return 0
     return max(0, min(offer.total_ns - room_ns, more_ns))

@@ -103,6 +103,7 @@ class Facts:
 
     `durations` are phases without a position, in contract order; `totals_ns` these and the
     placed ones together; `reported` what the peer said about itself.
+    `overflow_ns` is by how much durations exceed the whole operation: then none of them counts.
     `first_output_ns` and `last_output_ns` are instants on the operation's clock, known from
     phase spans at once and from durations once the operation has been walked.
     """
@@ -128,7 +129,7 @@ class Facts:
         "operation",
         "ours",
         "outer",
-        "overflowed",
+        "overflow_ns",
         "relay_hold_ns",
         "reported",
         "saw_last_byte",
@@ -146,7 +147,7 @@ class Facts:
         self._identify(span, said)
         self._note_content(said, start_ns)
         self._place(phases, phase_starts_ns)
-        self.overflowed = False
+        self.overflow_ns = 0
 
     def _read(self, attributes: Attributes) -> dict[str, AttributeValue]:
         """Durations go where they belong; what else is known is returned by attribute name."""

@@ -8,12 +8,12 @@ the rest                                 ········       work, tool ... o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final
 
 from llmlat_processor.stages.critical_path.account import Piece
-from llmlat_processor.stages.critical_path.facts import CONTRACT_ORDER, Interval
+from llmlat_processor.stages.critical_path.facts import CONTRACT_ORDER, Facts, Interval
 from llmlat_processor.stages.critical_path.tree import Node
 from llmlat_semconv.values import Evidence, SectionLabel
 
@@ -28,32 +28,32 @@ _DERIVED: Final = Evidence.DERIVED
 _MEASURED: Final = Evidence.MEASURED
 
 
-def label_gaps(node: Node, gaps: Sequence[Gap], *, whole: bool) -> list[list[Piece]]:
+def label_gaps(
+    node: Node, gaps: Sequence[Gap], *, whole: bool, epsilon_ns: int
+) -> list[list[Piece]]:
     """Label what an operation owns.
 
     Args:
         node: an operation.
         gaps: its stretches in time order, not overlapping.
-        whole: they are all that it owns.
+        whole: they are all that it owns; then it is also learned whether durations overflow
+            them, and where they put the first and last output.
+        epsilon_ns: by how much durations may exceed what they could fill.
 
     Returns:
         For each gap its pieces, in time order; under no phase a piece has no label yet.
     """
     rows = _positioned(node, gaps)
     facts = node.facts
-    if facts is not None and facts.durations and not facts.overflowed:
-        rows = _fill(rows, facts.durations, whole=whole)
+    if facts is not None and facts.durations:
+        if whole:
+            free = sum(hi - lo for row in rows for label, _, lo, hi in row if label is None)
+            facts.overflow_ns = max(0, sum(facts.durations.values()) - free - epsilon_ns)
+        if not facts.overflow_ns:
+            rows = _fill(rows, facts.durations, whole=whole)
+            if whole:
+                _note_outputs(facts, rows)
     return [[(node, label, ev, hi - lo) for label, ev, lo, hi in row] for row in rows]
-
-
-def overflow_ns(node: Node, gaps: Sequence[Gap]) -> int:
-    """By how much an operation's duration-only phases exceed what they could fill."""
-    facts = node.facts
-    if facts is None or not facts.durations:
-        return 0
-    rows = _positioned(node, gaps)
-    free = sum(hi - lo for row in rows for label, _, lo, hi in row if label is None)
-    return sum(facts.durations.values()) - free
 
 
 def _positioned(node: Node, gaps: Sequence[Gap]) -> list[list[Stretch]]:
@@ -66,17 +66,12 @@ def _positioned(node: Node, gaps: Sequence[Gap]) -> list[list[Stretch]]:
     return rows
 
 
-def note_outputs(node: Node, gaps: Sequence[Gap], rows: Iterable[Sequence[Piece]]) -> None:
+def _note_outputs(facts: Facts, rows: list[list[Stretch]]) -> None:
     """Where durations alone tell the first and last output, learn their instants."""
-    facts = node.facts
-    if facts is None or not facts.durations:
-        return
-    for (start, _), row in zip(gaps, rows, strict=True):
-        at_ns = start
-        for _, label, _, size in row:
-            at_ns += size
+    for row in rows:
+        for label, _, _, end in row:
             if label in facts.durations:
-                facts.note_output(label, at_ns)
+                facts.note_output(label, end)
 
 
 def _cut(rows: list[list[Stretch]], phases: Sequence[Interval]) -> list[list[Stretch]]:

@@ -18,11 +18,14 @@ def ledger(root: Node, below: Iterable[Node], path: Path) -> Ledger:
 
 def _leaves_ns(root: Node) -> tuple[int, int]:
     """Sum and union of the durations of the leaves in the root's process and clock domain."""
-    leaves = [
-        (node.start_ns, node.end_ns)
-        for node in root.local_tree()
-        if node.leaf or all(child.remote for child in node.children)
-    ]
+    leaves: list[tuple[int, int]] = []
+    local = [root]
+    for node in local:  # grows while it is read
+        children = [] if node.leaf else [child for child in node.children if not child.remote]
+        if children:
+            local += children
+        else:
+            leaves.append((node.start_ns, node.end_ns))
     work = sum(end - start for start, end in leaves)
     leaves.sort()
     reached = list(accumulate((end for _, end in leaves), max))

@@ -53,6 +53,7 @@ class Call:
         callees: the remote children that may be its callee, until one is chosen.
         callee: the account that is used, or None.
         rejected: the callee took longer than the caller waited: off both paths.
+        split: the exchanges belong to the attempts below.
         send_overlap_ns: how much of `send` the callee was already at work.
         held_ns: time during which tokens existed and the client had none.
     """
@@ -63,12 +64,14 @@ class Call:
         "held_ns",
         "rejected",
         "send_overlap_ns",
+        "split",
     )
 
     def __init__(self, callees: list[Node]) -> None:
         self.callees = callees
         self.callee: Node | None = None
         self.rejected = False
+        self.split = False
         self.send_overlap_ns = 0
         self.held_ns = 0
 

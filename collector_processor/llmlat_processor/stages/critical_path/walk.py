@@ -18,7 +18,7 @@ from typing import Final
 
 from llmlat_processor.stages.critical_path.account import Account, EdgeRow, Part, cut
 from llmlat_processor.stages.critical_path.exchange import exchange_first, exchange_whole
-from llmlat_processor.stages.critical_path.labels import label_gaps, note_outputs, overflow_ns
+from llmlat_processor.stages.critical_path.labels import label_gaps
 from llmlat_processor.stages.critical_path.tree import Before, Node, Tree
 from llmlat_semconv.values import Evidence, FindingKind
 
@@ -191,7 +191,7 @@ class Walk:
         if child.account is not None:
             clipped = child.end_ns - frame.cursor
             frame.items.append(cut(child.account, start - child.start_ns, clipped))
-        elif not child.joined and child.facts is None and child.call is None:
+        elif child.facts is None and not child.joined:
             if start < frame.cursor:
                 frame.items.append((child, child.rest_label, _DERIVED, frame.cursor - start))
         else:
@@ -247,45 +247,42 @@ class Walk:
             frame.pending = edge or frame.pending
 
     def _closed(self, frame: Frame) -> Account:
-        """What a finished frame found, in time order, labelled and exchanged."""
+        """What a finished frame found, in time order."""
         frame.own(frame.lo_ns)
-        items = frame.items
-        items.reverse()
         edges, self.edges = (self.edges, []) if not self.frames else ((), self.edges)
-        node = frame.node
-        if node.facts is None and node.call is None:
-            return Account([item for item in items if item is not None], edges)
-        gaps = frame.gaps[::-1]
-        if frame.uncut:
-            self._check_overflow(node, gaps)
-        rows = label_gaps(node, gaps, whole=frame.uncut)
-        if frame.uncut:
-            note_outputs(node, gaps, rows)
-        filled = iter(rows)
-        parts: list[Part] = []
-        for item in items:
-            if item is None:
-                parts.extend(next(filled))
-            else:
-                parts.append(item)
-        rest = node.rest_label  # what time under no phase is called
-        named: list[Part] = [
-            (node, rest, part[2], part[3]) if isinstance(part, tuple) and part[1] is None else part
-            for part in self._exchanged(frame, parts)
-        ]
-        return Account(named, edges)
+        if frame.plain_label is not None:
+            return Account([item for item in reversed(frame.items) if item is not None], edges)
+        return Account(_explained(self.tree, frame), edges)
 
-    def _exchanged(self, frame: Frame, parts: list[Part]) -> list[Part]:
-        if frame.node.call is None or frame.extent is _INNER:
-            return parts
+
+def leaf_account(tree: Tree, node: Node) -> Account:
+    """Account for an operation that waited for nobody."""
+    frame = Frame(node, node.end_ns, node.start_ns, _WHOLE)
+    frame.own(node.start_ns)
+    return Account(_explained(tree, frame))
+
+
+def _explained(tree: Tree, frame: Frame) -> list[Part]:
+    """A frame's time with labels on what is owned, and the waiting exchanged."""
+    node, facts = frame.node, frame.node.facts
+    epsilon_ns = tree.epsilon_ns(node)
+    known_ns = facts.overflow_ns if facts is not None else 0
+    gaps = frame.gaps[::-1]
+    rows = iter(label_gaps(node, gaps, whole=frame.uncut, epsilon_ns=epsilon_ns))
+    if facts is not None and facts.overflow_ns != known_ns:
+        excess = facts.overflow_ns + epsilon_ns
+        tree.find(FindingKind.PHASE_OVERFLOW, node, excess, epsilon_ns=epsilon_ns)
+    parts: list[Part] = []
+    for item in reversed(frame.items):
+        if item is None:
+            parts += next(rows)
+        else:
+            parts.append(item)
+    if node.call is not None and frame.extent is not _INNER:
         exchange = exchange_whole if frame.extent is _WHOLE else exchange_first
-        return exchange(self.tree, frame.node, parts)
-
-    def _check_overflow(self, node: Node, gaps: list[tuple[int, int]]) -> None:
-        facts = node.facts
-        if facts is None or facts.overflowed:
-            return
-        excess = overflow_ns(node, gaps)
-        if excess > self.epsilon:
-            facts.overflowed = True
-            self.tree.find(FindingKind.PHASE_OVERFLOW, node, excess, epsilon_ns=self.epsilon)
+        parts = exchange(tree, node, parts)
+    rest = node.rest_label  # what time under no phase is called
+    return [
+        (node, rest, part[2], part[3]) if isinstance(part, tuple) and part[1] is None else part
+        for part in parts
+    ]
