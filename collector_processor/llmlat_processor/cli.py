@@ -174,7 +174,7 @@ def relax_collector() -> None:
 
     With the defaults a third of the time goes into looking through them again and again.
     """
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(100_000, 20, 50)
 
 
 def _watch(arguments: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from bench.traces import ADVISER, ENGINE, GATEWAY, batches, llm_trace, plain_trace
+from llmlat_processor.model import Span
 from llmlat_processor.pipeline import process
 from llmlat_processor.wire import decode
 from llmlat_semconv import attributes as names
@@ -14,7 +15,7 @@ KINDS = pytest.mark.parametrize("make_trace", [llm_trace, plain_trace])
 
 
 def explained(batch):
-    traces = {}
+    traces: dict[bytes, list[Span]] = {}
     for span in decode(batch.request).spans:
         traces.setdefault(span.trace_id, []).append(span)
     return [process(spans) for spans in traces.values()]

@@ -1,9 +1,16 @@
 """Recordings as telemetry: whole payloads, once in each mode."""
 
+from typing import Any
+
 import pytest
+from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import use_span
 
+from llmlat_otel.core.emit import Emitter
+from llmlat_otel.core.runtime import Runtime, running
 from llmlat_otel.settings import PhasesMode, Settings
 from llmlat_otel.testing import MS, FakeStream, recorded
 from llmlat_semconv import attributes as names
@@ -220,6 +227,25 @@ def test_metrics_are_recorded_once_at_the_end(library, record):
         "first_content": 0.02,
         "stream": 0.02,
     }
+
+
+def test_metrics_wait_for_a_meter_provider(library, record, clock, monkeypatch):
+    reader: Any = InMemoryMetricReader()
+    providers = [NoOpMeterProvider(), MeterProvider([reader], shutdown_on_exit=False)]
+    monkeypatch.setattr("opentelemetry.metrics.get_meter_provider", lambda: providers[0])
+    settings = Settings()
+    emitter = Emitter(settings, clock.domain_id, tracer_provider=record.tracer_provider)
+    with running(Runtime(settings, clock, emitter)):
+        library.create(lambda: "response", model="before")
+        providers.pop(0)
+        library.create(lambda: "response", model="after")
+    data = reader.get_metrics_data()
+    models = {
+        point.attributes[names.GEN_AI_REQUEST_MODEL]
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+        for point in metric.data.data_points
+    }
+    assert models == {"after"}
 
 
 def test_a_genai_span_of_the_same_call_is_enriched_not_doubled(library, record):

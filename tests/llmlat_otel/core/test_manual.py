@@ -69,6 +69,15 @@ def test_a_decorated_function_is_named_after_itself(clock, record):
     assert [span["name"] for span in record.tree()] == ["execute_tool weather"] * 2
 
 
+@pytest.mark.parametrize("decorator", ["agent", "phase", "retrieval", "tool"])
+def test_a_decorator_without_its_parentheses_says_so(decorator):
+    def weather(city):
+        return city
+
+    with pytest.raises(TypeError, match=rf"write @{decorator}\(\.\.\.\)"):
+        getattr(llmlat_otel, decorator)(weather)
+
+
 def test_a_decorated_method_knows_its_instance(record):
     class Tools:
         @llmlat_otel.tool("own")

@@ -8,7 +8,15 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from llmlat_otel.core.wrapping import AsyncStream, RawResponse, SyncStream, run_in, stream, wrap
+from llmlat_otel.core.wrapping import (
+    AsyncStream,
+    Body,
+    RawResponse,
+    SyncStream,
+    run_in,
+    stream,
+    wrap,
+)
 from llmlat_otel.testing import FakeAsyncStream, FakeStream, ManualClock
 
 
@@ -31,14 +39,8 @@ class Log:
         self.lines.append("delivered")
         return result
 
-    def asked(self):
-        self.lines.append("asked")
-
     def received(self, event):
         self.lines.append(event)
-
-    def ended(self, error):
-        self.lines.append(type(error).__name__)
 
     def closed(self, error):
         self.lines.append("closed" if error is None else f"closed by {type(error).__name__}")
@@ -82,7 +84,8 @@ def test_exceptions_pass_unchanged(log, error):
 
 def test_a_stream_is_measured_at_the_pull(log):
     assert list(stream(fake("a", "b"), log)) == ["a", "b"]
-    assert log.lines == ["asked", "a", "asked", "b", "asked", "StopIteration", "abandoned"]
+    assert log.lines[:7] == ["enter", "exit", "a", "enter", "exit", "b", "enter"]
+    assert log.lines[7:] == ["StopIteration", "abandoned"]
 
 
 def test_an_async_stream_is_measured_at_the_pull(log):
@@ -90,7 +93,7 @@ def test_an_async_stream_is_measured_at_the_pull(log):
         return [event async for event in stream(fake("a", kind=FakeAsyncStream), log)]
 
     assert asyncio.run(read()) == ["a"]
-    assert log.lines == ["asked", "a", "asked", "StopAsyncIteration", "abandoned"]
+    assert log.lines == ["enter", "exit", "a", "enter", "StopAsyncIteration", "abandoned"]
 
 
 class OwnStream(FakeStream):
@@ -195,6 +198,29 @@ def test_a_raw_response_is_what_it_wraps(log):
     assert response.parse(to="it") == "it"
     del response
     assert log.lines == ["enter", "exit", "delivered", "dropped"]
+
+
+def told(times):
+    """Is told of reads, and wants to be so often."""
+    remaining = iter(range(times))
+    return lambda: next(remaining) < times - 1
+
+
+def test_a_body_tells_of_its_reads_until_there_is_no_need():
+    body = Body([b"a", b"b", b"c"], told(2))
+    assert isinstance(body, list)
+    assert list(body) == [b"a", b"b", b"c"], "a third word would have raised"
+
+
+def test_an_asynchronous_body_does_too():
+    async def generate():
+        for part in (b"a", b"b", b"c"):
+            yield part
+
+    async def read():
+        return [part async for part in Body(generate(), told(2))]
+
+    assert asyncio.run(read()) == [b"a", b"b", b"c"]
 
 
 def test_a_wrapped_function_still_looks_like_itself():

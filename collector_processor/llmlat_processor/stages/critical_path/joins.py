@@ -19,8 +19,7 @@ from llmlat_semconv import attributes as names
 from llmlat_semconv import events
 from llmlat_semconv.values import FindingKind, LinkRelationship
 
-_SPAN_ID = attrgetter("span.span_id")
-_START = attrgetter("start_ns")
+_BY_START_AND_ID = attrgetter("start_ns", "span.span_id")
 _UNTIL = attrgetter("until_ns")
 
 
@@ -28,18 +27,16 @@ def join_children(tree: Tree) -> None:
     """Fill `joined` of every node of a tree whose calls are known."""
     speaking = [node for node in tree.order if node.span.events or node.span.links]
     by_id = {node.span.span_id: node for node in tree.order} if speaking else {}
-    _join_all(tree, frozenset(_awaited(speaking, by_id)))
+    joining = _Joining(tree, frozenset(_awaited(speaking, by_id)))
+    for parent in tree.order:
+        if parent.children:
+            joining.join_children(parent)
     for node in tree.order:
-        if node.joined is not NOBODY:
-            _sort_latest_end_first(node.joined)
-
-
-def _sort_latest_end_first(nodes: list[Node]) -> None:
-    """Ties by the earlier start, then the span id: three stable sorts beat one with tuples."""
-    if len(nodes) > 1:
-        nodes.sort(key=_SPAN_ID)
-        nodes.sort(key=_START)
-        nodes.sort(key=_UNTIL, reverse=True)
+        if len(node.joined) > 1:
+            # Children come in (start, span id) order, which a stable sort keeps among equals.
+            if node.facts is not None or node in joining.adopters:
+                node.joined.sort(key=_BY_START_AND_ID)
+            node.joined.sort(key=_UNTIL, reverse=True)
 
 
 def _awaited(speaking: list[Node], by_id: dict[bytes, Node]) -> Iterator[Node]:
@@ -66,32 +63,8 @@ def _identity(text: object) -> bytes:
         return b""
 
 
-def _join_all(tree: Tree, awaited: frozenset[Node]) -> None:
-    joining = _Joining(tree, awaited)
-    for parent in tree.order:
-        if not parent.children:
-            continue
-        epsilon = tree.epsilon_ns(parent)
-        start, end = parent.start_ns - epsilon, parent.end_ns + epsilon
-        joined: list[Node] = []
-        for child in parent.children:
-            if child.foreign or (child.remote and parent.call is not None):
-                continue  # its stamps say nothing here; a call's callee comes by durations
-            if child.start_ns < start:
-                early = parent.start_ns - child.start_ns
-                tree.find(FindingKind.SAME_DOMAIN_ORDER, child, early, parent)
-            if child.end_ns <= end and child.facts is None and not is_one_way(child):
-                joined.append(child)
-            else:
-                joining.join(parent, child)
-        if parent.joined is not NOBODY:
-            parent.joined.extend(joined)
-        elif joined:
-            parent.joined = joined
-
-
 class _Joining:
-    """Who waits for a child whose case is not plain."""
+    """Who waits for which child."""
 
     def __init__(self, tree: Tree, awaited: frozenset[Node]) -> None:
         self._tree = tree
@@ -99,38 +72,57 @@ class _Joining:
         self._heights = _Heights()
         self._ends_of: Node | None = None
         self._ends: list[int] = []
+        self.adopters: set[Node] = set()
 
-    def join(self, parent: Node, child: Node) -> None:
-        """Have the parent wait for a child, or an ancestor, or nobody."""
+    def join_children(self, parent: Node) -> None:
+        """Have a parent, or somebody above it, wait for its children."""
+        epsilon = self._tree.epsilon_ns(parent)
+        start, end = parent.start_ns - epsilon, parent.end_ns + epsilon
+        joined: list[Node] = []
+        for child in parent.children:
+            if child.foreign or (child.remote and parent.call is not None):
+                continue  # its stamps say nothing here; a call's callee comes by durations
+            if child.start_ns < start:
+                early = parent.start_ns - child.start_ns
+                self._tree.find(FindingKind.SAME_DOMAIN_ORDER, child, early, parent)
+            if (
+                child.facts is None and child.end_ns <= end and not is_one_way(child)
+            ) or self._is_joined(parent, child, child.end_ns > end):
+                joined.append(child)
+        if parent.joined is not NOBODY:  # it has adopted others
+            parent.joined.extend(joined)
+        elif joined:
+            parent.joined = joined
+
+    def _is_joined(self, parent: Node, child: Node, is_late: bool) -> bool:
         facts = child.facts
-        late_ns = child.end_ns - parent.end_ns
-        is_late = late_ns > self._tree.epsilon_ns(parent)
         if facts is not None and facts.lost:
-            return
+            return False
         if child in self._awaited:
             if is_late:
+                late_ns = child.end_ns - parent.end_ns
                 self._tree.find(FindingKind.SAME_DOMAIN_ORDER, child, late_ns, parent)
                 child.until_ns = parent.end_ns
-            parent.wait_for(child)
-        elif self._is_let_go(parent, child):
-            return
-        elif is_late:
-            self._outlive(parent, child, late_ns)
-        else:
-            parent.wait_for(child)
+            return True
+        if self._is_let_go(parent, child):
+            return False
+        if is_late:
+            self._outlive(parent, child)
+        return not is_late
+
+    def _outlive(self, parent: Node, child: Node) -> None:
+        self._tree.find(FindingKind.OUTLIVED_PARENT, child, child.end_ns - parent.end_ns, parent)
+        latest = child.end_ns - self._tree.epsilon_ns(parent)
+        ancestor = self._heights.nearest(parent, latest)
+        if ancestor is not None:
+            ancestor.wait_for(child)
+            self.adopters.add(ancestor)
 
     def _is_let_go(self, parent: Node, child: Node) -> bool:
         """Nobody waits for a message's consumer, nor for what was cancelled and replaced."""
         if is_one_way(child):
             return True
         return bool(child.facts and child.facts.cancelled) and self._is_replaced(parent, child)
-
-    def _outlive(self, parent: Node, child: Node, late_ns: int) -> None:
-        self._tree.find(FindingKind.OUTLIVED_PARENT, child, late_ns, parent)
-        latest = child.end_ns - self._tree.epsilon_ns(parent)
-        ancestor = self._heights.nearest(parent, latest)
-        if ancestor is not None:
-            ancestor.wait_for(child)
 
     def _is_replaced(self, parent: Node, child: Node) -> bool:
         """A cancelled child is off the path only if an uncancelled sibling ended during it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import accumulate
 
 from llmlat_processor.model import Ledger, Path, Span
 from llmlat_processor.stages.critical_path.sink import subtree
@@ -26,12 +25,14 @@ def _leaves_ns(root: Node) -> tuple[int, int]:
             local += children
         else:
             leaves.append((node.start_ns, node.end_ns))
-    work = sum(end - start for start, end in leaves)
     leaves.sort()
-    reached = list(accumulate((end for _, end in leaves), max))
-    busy = leaves[0][1] - leaves[0][0] if leaves else 0
-    for (start, _), before, after in zip(leaves[1:], reached, reached[1:], strict=False):
-        busy += max(0, after - max(before, start))
+    work = busy = 0
+    reached = leaves[0][0]
+    for start, end in leaves:
+        work += end - start
+        if end > reached:
+            busy += end - max(start, reached)
+            reached = end
     return work, busy
 
 

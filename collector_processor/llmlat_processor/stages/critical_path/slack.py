@@ -24,6 +24,8 @@ def slacks_ns(tree: Tree, below: list[Node], on_path: AbstractSet[Node]) -> dict
     """
     slack: dict[Node, int] = {}
     for parent in below:
+        if parent.leaf:
+            continue
         callee = parent.call.callee if parent.call is not None else None
         if callee is not None and callee not in on_path:
             slack[callee] = slack.get(parent, 0)

@@ -20,7 +20,7 @@ from llmlat_processor.stages.critical_path.account import Account, EdgeRow, Part
 from llmlat_processor.stages.critical_path.exchange import exchange_first, exchange_whole
 from llmlat_processor.stages.critical_path.labels import label_gaps
 from llmlat_processor.stages.critical_path.tree import Before, Node, Tree
-from llmlat_semconv.values import Evidence, FindingKind
+from llmlat_semconv.values import Evidence, FindingKind, SectionLabel
 
 EXPLICIT: Final = "explicit"
 INFERRED: Final = "inferred"
@@ -39,6 +39,7 @@ class Extent(Enum):
     """To where its own callee began: the envelopes stand."""
 
 
+_WORK: Final = SectionLabel.WORK
 _WHOLE: Final = Extent.WHOLE
 _INNER: Final = Extent.INNER
 
@@ -150,33 +151,64 @@ class Walk:
 
     def _step_in(self, frame: Frame) -> bool:
         """Consume leaves; True once a child was pushed that must be walked itself."""
-        joined = frame.node.joined
-        size = len(joined)
         while True:
-            child = None
-            pending = frame.pending
-            while frame.position < size:
-                candidate = joined[frame.position]
-                until = candidate.until_ns
-                if until <= frame.lo_ns:
-                    frame.position = size
-                    break
-                if pending is not None and until <= pending.at_ns:
-                    break
-                frame.position += 1
-                if until - self.epsilon <= frame.cursor and (
-                    pending is None or candidate.start_ns >= pending.at_ns
-                ):
-                    child = candidate
-                    break
+            self._pass_leaves(frame)
+            child = self._next(frame)
             if child is not None:
                 pushed = self._enter(frame, child)
-            elif pending is not None:
-                pushed = self._enter_predecessor(frame, pending)
+            elif frame.pending is not None:
+                pushed = self._enter_predecessor(frame, frame.pending)
             else:
                 return False
             if pushed:
                 return True
+
+    def _pass_leaves(self, frame: Frame) -> None:
+        """Go back over consecutive plain leaves: what most operations are, in one loop."""
+        node, label, lo_ns, cursor = frame.node, frame.plain_label, frame.lo_ns, frame.cursor
+        if label is None or frame.pending is not None:
+            return
+        joined, position, previous = node.joined, frame.position, frame.previous
+        add, note = frame.items.append, self.edges.append
+        for position in range(frame.position, len(joined)):
+            child = joined[position]
+            until, start = child.until_ns, child.start_ns
+            if (
+                not lo_ns <= start <= until <= cursor
+                or not child.leaf
+                or child.facts is not None
+                or child.before is not None
+                or child.parent is not node
+            ):
+                break
+            if until < cursor:
+                add((node, label, _DERIVED, cursor - until))
+            if start < until:
+                add((child, _WORK, _DERIVED, until - start))
+            if previous is not None:
+                note((child.span.span_id, previous.span.span_id, INFERRED))
+            cursor, previous = start, child
+        else:
+            position = len(joined)
+        frame.position, frame.cursor, frame.previous = position, cursor, previous
+
+    def _next(self, frame: Frame) -> Node | None:
+        """The next child that the path goes to: none that ended after the cursor, none barred."""
+        joined, pending = frame.node.joined, frame.pending
+        while frame.position < len(joined):
+            child = joined[frame.position]
+            until = child.until_ns
+            if until <= frame.lo_ns:
+                frame.position = len(joined)
+                break
+            if pending is not None and until <= pending.at_ns:
+                break
+            frame.position += 1
+            if until - self.epsilon <= frame.cursor and (
+                pending is None or child.start_ns >= pending.at_ns
+            ):
+                return child
+        return None
 
     def _enter(self, frame: Frame, child: Node) -> bool:
         if child.until_ns < frame.cursor:
