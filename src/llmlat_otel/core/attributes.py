@@ -13,7 +13,7 @@ from llmlat_semconv.phases import (
     reported_duration_attribute,
     reported_evidence_attribute,
 )
-from llmlat_semconv.values import Boundary, Evidence, OperationName
+from llmlat_semconv.values import AttemptReason, Boundary, Evidence, OperationName
 from llmlat_semconv.version import CONTRACT_VERSION
 
 Value = str | bool | int | float | tuple[str, ...] | tuple[int, ...]
@@ -55,12 +55,12 @@ def of_target(request: Request) -> Attributes:
         names.GEN_AI_OPERATION_NAME: request.operation.value,
         names.GEN_AI_PROVIDER_NAME: request.provider,
     }
-    optional = (
-        (names.GEN_AI_REQUEST_MODEL, request.model),
-        (names.SERVER_ADDRESS, request.server_address),
-        (names.SERVER_PORT, request.server_port),
-    )
-    attributes.update((name, value) for name, value in optional if value is not None)
+    if request.model is not None:
+        attributes[names.GEN_AI_REQUEST_MODEL] = request.model
+    if request.server_address is not None:
+        attributes[names.SERVER_ADDRESS] = request.server_address
+    if request.server_port is not None:
+        attributes[names.SERVER_PORT] = request.server_port
     return attributes
 
 
@@ -96,12 +96,12 @@ def of_attempt(attempt: Attempt) -> Attributes:
     return attributes
 
 
-def of_attempt_start(number: int, reason: str) -> Attributes:
+def of_attempt_start(number: int, reason: AttemptReason) -> Attributes:
     """Attributes of an attempt that are known when it starts."""
     return {
         names.LLMLAT_BOUNDARY_NAME: _CLIENT,
         names.LLMLAT_ATTEMPT_NUMBER: number,
-        names.LLMLAT_ATTEMPT_REASON: reason,
+        names.LLMLAT_ATTEMPT_REASON: reason.value,
     }
 
 

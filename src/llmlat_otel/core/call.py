@@ -257,7 +257,7 @@ class _Parsing:
 class _ChunkPull:
     """Each pull of a call's stream."""
 
-    __slots__ = ("_asked_ns", "_call", "_now_ns", "_reader", "_recorder", "_target")
+    __slots__ = ("_call", "_now_ns", "_pulled_ns", "_reader", "_recorder", "_target")
 
     def __init__(self, call: Call, reader: Reader, recorder: PhaseRecorder, sdk: Runtime) -> None:
         self._call = call
@@ -265,29 +265,30 @@ class _ChunkPull:
         self._reader = reader
         self._recorder = recorder
         self._now_ns = sdk.clock.now_ns
-        self._asked_ns: int | None = None
+        self._pulled_ns: int | None = None
 
-    def asked(self) -> None:
+    def __enter__(self) -> None:
         self._call.is_pulling = True
-        self._asked_ns = guarded(self._target, self._now_ns)
+        self._pulled_ns = guarded(self._target, self._now_ns)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self._call.is_pulling = False
+        if error is None:
+            return
+        if isinstance(error, (StopIteration, StopAsyncIteration)):
+            self._call.end(StreamEnd.COMPLETE, None)
+        else:
+            self._call.fail(error)
 
     def received(self, event: Any) -> None:
         """Runs per chunk: a guard of its own, since a call through the common one takes longer."""
         try:
             at_ns = self._now_ns()
             content = self._reader.event(event, at_ns, self._recorder)
-            if self._asked_ns is not None:
-                self._recorder.received(self._asked_ns, at_ns, content)
+            if self._pulled_ns is not None:
+                self._recorder.received(self._pulled_ns, at_ns, content)
         except Exception as fault:  # noqa: BLE001 - whatever it is, it is ours
             note_fault(self._target, fault)
-        self._call.is_pulling = False
-
-    def ended(self, error: BaseException) -> None:
-        self._call.is_pulling = False
-        if isinstance(error, (StopIteration, StopAsyncIteration)):
-            self._call.end(StreamEnd.COMPLETE, None)
-        else:
-            self._call.fail(error)
 
     def closed(self, error: BaseException | None) -> None:
         if error is not None and is_cancellation(error):

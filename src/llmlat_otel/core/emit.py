@@ -31,12 +31,7 @@ SCOPE_VERSION: Final = version("llmlat-otel")
 _SCOPE_ATTRIBUTES: Final = {names.LLMLAT_CONTRACT_VERSION: CONTRACT_VERSION}
 _PHASE_SPAN_NAMES: Final = {phase: phase_span_name(phase.value) for phase in Phase}
 _INFERENCES: Final = frozenset(
-    each.value
-    for each in (
-        OperationName.CHAT,
-        OperationName.TEXT_COMPLETION,
-        OperationName.GENERATE_CONTENT,
-    )
+    {OperationName.CHAT, OperationName.TEXT_COMPLETION, OperationName.GENERATE_CONTENT}
 )
 
 
@@ -50,6 +45,26 @@ class _Output(NamedTuple):
 
     tracer: Tracer
     domain: Attributes
+
+    def start(
+        self,
+        name: str,
+        attributes: Attributes,
+        context: Context | None,
+        start_ns: int,
+        anchor: Anchor,
+        kind: SpanKind = SpanKind.INTERNAL,
+    ) -> Span:
+        """Start a span at a monotonic instant; `attributes` is added to."""
+        attributes[names.LLMLAT_CLOCK_MONOTONIC_START] = start_ns
+        attributes.update(self.domain)
+        start_time = anchor.wall_at(start_ns)
+        return self.tracer.start_span(name, context, kind, attributes, start_time=start_time)
+
+    def opened(self, span: Span, context: Context | None, anchor: Anchor) -> OpenSpan:
+        """A span of ours that was started in a context, with what its children need."""
+        inside = trace.set_span_in_context(span, context)
+        return OpenSpan(span, inside, anchor, span.is_recording(), self)
 
 
 @dataclass(slots=True)
@@ -165,35 +180,15 @@ class Emitter:
 
     # Spans under way
 
-    def open(
-        self,
-        name: str,
-        kind: SpanKind,
-        attributes: Mapping[str, account.Value],
-        *,
-        context: Context | None,
-        start_ns: int,
-        anchor: Anchor,
-    ) -> OpenSpan:
-        """Start a span at a monotonic instant, under the current span of a context."""
-        output = self._current_output()
-        span = _start(output, name, kind, attributes, context, start_ns, anchor)
-        inside = trace.set_span_in_context(span, context)
-        return OpenSpan(span, inside, anchor, span.is_recording(), output)
-
     def open_operation(
-        self,
-        name: str,
-        attributes: Mapping[str, account.Value],
-        start_ns: int,
-        anchor: Anchor,
+        self, name: str, attributes: Mapping[str, account.Value], start_ns: int, anchor: Anchor
     ) -> OpenSpan:
         """Start an operation of the application (an agent, a tool) under the current span."""
         every = account.of_operation(Boundary.AGENT, anchor)
         every.update(attributes)
-        return self.open(
-            name, SpanKind.INTERNAL, every, context=None, start_ns=start_ns, anchor=anchor
-        )
+        output = self._current_output()
+        span = output.start(name, every, None, start_ns, anchor)
+        return output.opened(span, None, anchor)
 
     def open_inference(
         self, request: Request, context: Context, start_ns: int, anchor: Anchor
@@ -213,9 +208,9 @@ class Emitter:
         every = account.of_operation(Boundary.CLIENT, anchor)
         every.update(account.of_request(request))
         name = inference_span_name(request.operation.value, request.model)
-        return self.open(
-            name, SpanKind.CLIENT, every, context=context, start_ns=start_ns, anchor=anchor
-        )
+        output = self._current_output()
+        span = output.start(name, every, context, start_ns, anchor, SpanKind.CLIENT)
+        return output.opened(span, context, anchor)
 
     def open_attempt(
         self,
@@ -226,14 +221,13 @@ class Emitter:
         reason: AttemptReason = AttemptReason.RETRY,
     ) -> OpenSpan:
         """Start the span of a request that is sent for an operation."""
-        return self.open(
+        name, attributes = (
             attempt_span_name(request.model),
-            SpanKind.CLIENT,
-            account.of_attempt_start(number, reason.value),
-            context=operation.context,
-            start_ns=start_ns,
-            anchor=operation.anchor,
+            account.of_attempt_start(number, reason),
         )
+        context, anchor, output = operation.context, operation.anchor, operation.output
+        span = output.start(name, attributes, context, start_ns, anchor, SpanKind.CLIENT)
+        return output.opened(span, context, anchor)
 
     # Spans that end
 
@@ -362,31 +356,9 @@ class Emitter:
 
 
 def _write_phase_span(parent: OpenSpan, interval: PhaseInterval, sequence: int | None) -> None:
-    span = _start(
-        parent.output,
-        _PHASE_SPAN_NAMES[interval.phase],
-        SpanKind.INTERNAL,
-        account.of_phase(interval, sequence),
-        parent.context,
-        interval.start_ns,
-        parent.anchor,
-    )
+    name, attributes = _PHASE_SPAN_NAMES[interval.phase], account.of_phase(interval, sequence)
+    span = parent.output.start(name, attributes, parent.context, interval.start_ns, parent.anchor)
     span.end(parent.anchor.wall_at(interval.end_ns))
-
-
-def _start(
-    output: _Output,
-    name: str,
-    kind: SpanKind,
-    attributes: Mapping[str, account.Value],
-    context: Context | None,
-    start_ns: int,
-    anchor: Anchor,
-) -> Span:
-    stamped = {**attributes, names.LLMLAT_CLOCK_MONOTONIC_START: start_ns, **output.domain}
-    return output.tracer.start_span(
-        name, context, kind, stamped, start_time=anchor.wall_at(start_ns)
-    )
 
 
 def _is_inference(span: Span) -> bool:

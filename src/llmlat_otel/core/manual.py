@@ -117,7 +117,9 @@ class _Run:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._timing.suspend()
-        if error is not None:
+        if isinstance(error, (StopIteration, StopAsyncIteration)):
+            self._timing.end(None)
+        elif error is not None:
             self._timing.end(error)
 
     def restart(self) -> None:
@@ -129,17 +131,8 @@ class _Run:
         self._timing.end(None)
         return result
 
-    def asked(self) -> None:
-        self._timing.resume()
-
     def received(self, event: Any) -> None:
         """What the application's generator yields is its own business."""
-        self._timing.suspend()
-
-    def ended(self, error: BaseException) -> None:
-        self._timing.suspend()
-        over = isinstance(error, (StopIteration, StopAsyncIteration))
-        self._timing.end(None if over else error)
 
     def closed(self, error: BaseException | None) -> None:
         self._timing.end(error)
@@ -253,6 +246,7 @@ def agent(name: str | None = None) -> Timed:
     Args:
         name: The agent; by default the decorated function's name.
     """
+    _refuse_bare("agent", name)
 
     def start(function_name: str | None) -> Timing:
         known = name or function_name or ""
@@ -269,6 +263,7 @@ def tool(name: str | None = None, *, call_id: str | None = None) -> Timed:
         name: The tool; by default the decorated function's name.
         call_id: The id that the model gave the call, which ties the two together.
     """
+    _refuse_bare("tool", name)
 
     def start(function_name: str | None) -> Timing:
         known = name or function_name or ""
@@ -286,6 +281,7 @@ def retrieval(source: str | None = None) -> Timed:
     Args:
         source: What is asked, such as an index; by default the decorated function's name.
     """
+    _refuse_bare("retrieval", source)
 
     def start(function_name: str | None) -> Timing:
         known = source or function_name or ""
@@ -301,6 +297,7 @@ def phase(name: Phase | str) -> Timed:
     Args:
         name: A phase of the contract. Any other is noted in the log and not timed.
     """
+    _refuse_bare("phase", name)
     try:
         known = Phase(name)
     except ValueError:
@@ -326,6 +323,12 @@ def _mark_first_content() -> None:
     if not enclosing.has_shown:
         enclosing.has_shown = True
         sdk.emitter.add_event(enclosing.opened, LLMLAT_FIRST_CONTENT, sdk.clock.now_ns())
+
+
+def _refuse_bare(decorator: str, name: object) -> None:
+    """Without its parentheses a decorator is given the function in the place of a name."""
+    if callable(name):
+        raise TypeError(f"@{decorator} takes parentheses: write @{decorator}(...)")
 
 
 def _named(operation: OperationName, attribute: str, name: str) -> dict[str, str]:

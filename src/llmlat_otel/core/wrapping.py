@@ -49,19 +49,16 @@ class Scope(Protocol):
 
 
 class Pull(Protocol):
-    """Our own work around each step of a stream. None of its methods raises.
+    """Our own work around each step of a stream. None of its methods raises."""
 
-    No context manager: that would be one call more for each event.
-    """
-
-    def asked(self) -> None:
+    def __enter__(self) -> object:
         """The caller asks for the next event."""
 
-    def received(self, event: Any) -> None:
-        """The event is there."""
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """The event is there; or the stream is over, if by an exception."""
 
-    def ended(self, error: BaseException) -> None:
-        """There is none: the stream is at its end (StopIteration, StopAsyncIteration), or broken."""
+    def received(self, event: Any) -> None:
+        """The event that was there."""
 
     def closed(self, error: BaseException | None) -> None:
         """The caller has closed the stream, because of an exception of its own or not."""
@@ -194,12 +191,8 @@ class SyncStream(_Stream):
 
     def __next__(self) -> Any:
         pull = self._self_pull
-        pull.asked()
-        try:
+        with pull:
             event = self._self_step()
-        except BaseException as error:
-            pull.ended(error)
-            raise
         pull.received(event)
         return event
 
@@ -225,12 +218,8 @@ class AsyncStream(_Stream):
 
     async def __anext__(self) -> Any:
         pull = self._self_pull
-        pull.asked()
-        try:
+        with pull:
             event = await self._self_step()
-        except BaseException as error:
-            pull.ended(error)
-            raise
         pull.received(event)
         return event
 
