@@ -1,7 +1,15 @@
 """Two critical paths per root: to the first useful content and to the end.
 
-tree ─> facts ─> calls ─> edges ─> accounts (walk + labels + exchange) ─> paths
-└─> slack, ledger, what-if
+In the order in which they are read best:
+
+    tree, facts              operations as nodes, and what each says of itself
+    calls                    who calls whom; transports, attempts, hops
+    joins, predecessors      who waited for whom
+    walk, labels, account    from the end backwards; what the time is called; the rope it is kept in
+    exchange                 a caller's waiting for its callee's work (offer, envelope, held)
+    accounts                 all of that for every call, the innermost first
+    paths                    both paths of each root (sink, slack, ledger)
+    what_if                  the same operations, scheduled anew
 """
 
 from llmlat_processor.stages.critical_path.paths import critical_paths
