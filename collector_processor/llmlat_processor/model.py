@@ -319,11 +319,17 @@ class Ledger:
         work_ns: sum of the durations of the leaves in the root's clock domain.
         busy_ns: length of their union.
         retry_waste_ns: time of failed attempts on the path; None where attempts are invisible.
+        hidden_ns: per operation that has some, how much of it (and of what it called) is not on
+            the path.
+        trailing_ns: per operation that has some, how long it went on after the path's end on
+            the root's clock, or after its own last output where it answered a call.
     """
 
     work_ns: int
     busy_ns: int
     retry_waste_ns: int | None
+    hidden_ns: Mapping[Span, int] = field(default_factory=dict)
+    trailing_ns: Mapping[Span, int] = field(default_factory=dict)
 
     @property
     def overlapped_ns(self) -> int:

@@ -97,6 +97,8 @@ def test_cp_03_children_that_outlive_every_ancestor_are_off_the_path(
     outcome = trace(*(PAST_THE_PARENT[i] for i in order))
     assert placed(outcome) == ["A unobserved 1..30"]
     assert findings(outcome) == ["outlived_parent of B 5", "outlived_parent of C 5"]
+    trailing = outcome.explained.paths.roots[0].ledger.trailing_ns
+    assert {s.span_id: size // 10**6 for s, size in trailing.items()} == {b"B": 5, b"C": 10}
 
 
 def test_cp_03_a_child_that_starts_before_its_parent_stays_clipped_and_is_said() -> None:

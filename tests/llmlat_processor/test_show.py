@@ -122,7 +122,10 @@ def test_document_has_both_paths_to_the_nanosecond(traces: str) -> None:
             assert section["start_ns"] == at_ns
             at_ns += section["duration_ns"]
         assert at_ns == path["duration_ns"] == sum(path["totals_ns"].values())
-    assert root["operations"]["0000000000000003"] == {"slack_ns": 100 * MS}
+    assert root["operations"]["0000000000000003"] == {
+        "slack_ns": 100 * MS,
+        "hidden_ns": 100 * MS,
+    }
     assert root["ledger"] == {
         "work_ns": 2020 * MS,
         "busy_ns": 1920 * MS,

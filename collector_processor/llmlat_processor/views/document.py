@@ -118,12 +118,14 @@ def _ledger(ledger: Ledger) -> Document:
 
 
 def _accounts(paths: RootPaths) -> dict[str, dict[str, int]]:
-    """Per span id, the time that it answers for on each path, or its slack."""
+    """Per span id, what it answers for on each path, its slack, what is hidden or trails."""
     accounts: dict[str, dict[str, int]] = {}
     for key, amounts in (
         ("e2e_self_ns", paths.self_times_ns),
         ("ttft_self_ns", paths.ttft_self_times_ns),
         ("slack_ns", paths.slacks_ns),
+        ("hidden_ns", paths.ledger.hidden_ns),
+        ("trailing_ns", paths.ledger.trailing_ns),
     ):
         for span, amount in amounts.items():
             accounts.setdefault(span.span_id.hex(), {})[key] = amount

@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from llmlat_processor.model import Ledger, Path, Span
 from llmlat_processor.stages.critical_path.sink import subtree
 from llmlat_processor.stages.critical_path.tree import Node
 
 
-def ledger(root: Node, below: Iterable[Node], path: Path) -> Ledger:
-    """Close the books of one root: its work, and what of its path went into failed attempts."""
+def ledger(root: Node, below: Sequence[Node], path: Path, on_path: Mapping[Node, int]) -> Ledger:
+    """Close the books of one root: what was done, beside, after and for nothing."""
     work, busy = _leaves_ns(root)
-    return Ledger(work, busy, _retry_waste(below, path))
+    return Ledger(
+        work,
+        busy,
+        _retry_waste(below, path),
+        _hidden(below, on_path),
+        _trailing(root, below),
+    )
+
+
+def _hidden(below: Sequence[Node], on_path: Mapping[Node, int]) -> dict[Span, int]:
+    """Duration minus what of an operation, with all that is under it, lies on the path."""
+    inclusive = dict(on_path)
+    hidden: dict[Span, int] = {}
+    for node in reversed(below):  # children first
+        size = inclusive.get(node, 0)
+        if size and node.parent is not None:
+            inclusive[node.parent] = inclusive.get(node.parent, 0) + size
+        duration = node.end_ns - node.start_ns
+        if duration > size:
+            hidden[node.span] = duration - size
+    return hidden
+
+
+def _trailing(root: Node, below: Sequence[Node]) -> dict[Span, int]:
+    """What went on after the root's end, or after the last output of an answer to a call."""
+    trailing: dict[Span, int] = {}
+    for node in below:
+        if node.output is not None:
+            late = node.end_ns - node.start_ns - node.output.total_ns
+        else:
+            late = node.end_ns - root.end_ns if node.domain == root.domain else 0
+        if late > 0:
+            trailing[node.span] = late
+    return trailing
 
 
 def _leaves_ns(root: Node) -> tuple[int, int]:

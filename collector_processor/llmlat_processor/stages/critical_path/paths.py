@@ -55,7 +55,7 @@ def _root_paths(tree: Tree, root: Node) -> RootPaths:
         e2e=e2e,
         ttft=ttft,
         ttft_absence=absence,
-        ledger=ledger(root, below, e2e),
+        ledger=ledger(root, below, e2e, on_path),
         self_times_ns={node.span: size for node, size in on_path.items()},
         ttft_self_times_ns={node.span: size for node, size in ttft_on_path.items()},
         slacks_ns={node.span: size for node, size in slack.items()},

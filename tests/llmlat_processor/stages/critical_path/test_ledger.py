@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
+from llmlat_processor.model import Span
 from llmlat_semconv.phases import Phase
 from tests.cases.case_format import Json
-from tests.llmlat_processor.stages.spans import chat, engine, explained, phase, row
+from tests.llmlat_processor.stages.spans import MS, chat, engine, explained, phase, row
 
 ROOT = row("R", None, 0, 100)
 
@@ -78,3 +81,29 @@ def test_waste_is_what_failed_attempts_have_on_the_path() -> None:
 
 def test_a_failed_attempt_that_is_hidden_wasted_nothing() -> None:
     assert waste(attempt(1, 0, 30, error=True), attempt(2, 0, 90)) == "0"
+
+
+def amounts(found: Mapping[Span, int]) -> dict[str, float]:
+    return {span.span_id.decode(): size / MS for span, size in found.items()}
+
+
+#   R   ├──────────────────────────────────┤
+#   a     ├──────────────────────────┤          on the path
+#   b     ├───────────┤                         hidden behind a
+#   c       ├────┤                              a child of b
+def test_what_is_not_on_the_path_is_hidden() -> None:
+    found = explained(ROOT, row("a", "R", 0, 90), row("b", "R", 0, 30), row("c", "b", 5, 20))
+    assert amounts(found.explained.paths.roots[0].ledger.hidden_ns) == {"b": 30, "c": 15}
+
+
+def test_a_call_hides_nothing_of_the_callee_that_stands_in_its_place() -> None:
+    found = explained(chat("c", None, 0, 100), engine("e", "c", 0, 80))
+    ledger = found.explained.paths.roots[0].ledger
+    assert (amounts(ledger.hidden_ns), amounts(ledger.trailing_ns)) == ({}, {})
+
+
+def test_what_a_callee_does_after_its_last_output_trails() -> None:
+    served = engine("e", "c", 0, 80, phases={"prefill": 20, "decode": 40})
+    ledger = explained(chat("c", None, 0, 100), served).explained.paths.roots[0].ledger
+    assert amounts(ledger.trailing_ns) == {"e": 20}
+    assert amounts(ledger.hidden_ns) == {"e": 20}
