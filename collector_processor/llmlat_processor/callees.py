@@ -63,7 +63,9 @@ def _is_call(span: Span) -> bool:
     if span.kind == CLIENT:
         return True
     operation = span.attributes.get(names.GEN_AI_OPERATION_NAME)
-    return operation in _INFERENCES and span.kind not in (SERVER, CONSUMER)
+    # What came over the wire may be a list, which no set can look up.
+    is_inference = isinstance(operation, str) and operation in _INFERENCES
+    return is_inference and span.kind not in (SERVER, CONSUMER)
 
 
 def _is_remote(span: Span, calls: Mapping[bytes, Span]) -> bool:

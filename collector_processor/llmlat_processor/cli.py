@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Final
@@ -88,14 +89,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         return DONE
     answer = {"watch": _watch, "show": _show, "profile": _profile}[arguments.command]
     try:
-        return answer(arguments)
+        code = answer(arguments)
+        _flush()
     except ModuleNotFoundError as error:
         return _explain_missing(arguments.command, error)
     except BrokenPipeError:  # `llmlat show ... | head`: the reader has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return BROKEN_PIPE
+    except OSError as error:  # a full disk, a terminal that is gone
+        _discard_output()
+        print(f"llmlat {arguments.command}: {error.strerror or error}", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
+    return code
+
+
+def _flush() -> None:
+    """What cannot be written is told here, and not by the interpreter as it ends."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _discard_output() -> None:
+    """What is left in the buffer has nowhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -195,6 +213,7 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
+    from llmlat_processor.commands.progress import Progress
     from llmlat_processor.commands.show import Request, show
     from llmlat_processor.commands.what_if import parse
 
@@ -211,11 +230,12 @@ def _show(arguments: argparse.Namespace) -> int:
         as_json=arguments.json,
         everything=arguments.all,
     )
-    return show(request, sys.stdout, sys.stderr)
+    return show(request, sys.stdout, Progress(sys.stderr, time.monotonic))
 
 
 def _profile(arguments: argparse.Namespace) -> int:
     from llmlat_processor.commands.profile import profile_demo, profile_file
+    from llmlat_processor.commands.progress import Progress
 
     as_json, percentiles = arguments.json, arguments.percentiles
     if arguments.demo:
@@ -225,7 +245,7 @@ def _profile(arguments: argparse.Namespace) -> int:
         as_json=as_json,
         percentiles=percentiles,
         out=sys.stdout,
-        err=sys.stderr,
+        progress=Progress(sys.stderr, time.monotonic),
     )
 
 

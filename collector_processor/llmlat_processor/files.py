@@ -9,6 +9,7 @@ length | message | ...    what the collector's file exporter writes as `proto`
 from __future__ import annotations
 
 import sys
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +26,13 @@ from llmlat_processor.wire import (
 
 STDIN: Final = "-"
 _LENGTH: Final = 4
-_COMPRESSED: Final = {b"\x1f\x8b": "gunzip", b"\x28\xb5\x2f\xfd": "unzstd"}
+_COMPRESSED: Final = {
+    b"\x1f\x8b": "gunzip",
+    b"\x28\xb5\x2f\xfd": "unzstd",
+    b"BZh": "bunzip2",
+    b"\xfd7zXZ": "unxz",
+    b"PK\x03\x04": "unzip",
+}
 _READS: Final = "what can be read is OTLP: JSON, lines of JSON, or protobuf"
 
 
@@ -41,21 +48,24 @@ class Loaded:
     damaged: list[Damaged] = field(default_factory=list)
 
 
-def load(path: str) -> Loaded:
+def load(path: str, on_part: Callable[[int], None] = lambda _spans: None) -> Loaded:
     """Read every span of a file; its form is told by its content.
 
     Args:
         path: of a file; `-` is standard input.
+        on_part: called with the number of spans so far, before each part is decoded.
 
     Raises:
         UnreadableFileError: there is no such file, or no part of it is OTLP.
     """
     name = "standard input" if path == STDIN else path
+    if path == STDIN and sys.stdin is None:
+        raise UnreadableFileError(f"{name}: it is closed")
     try:
         content = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
     except OSError as error:
         raise UnreadableFileError(f"{name}: {error.strerror or error}") from error
-    return _read(_parts(content, name))
+    return _read(_parts(content.removeprefix(BOM_UTF8), name), on_part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +77,12 @@ class _Part:
     decode: Callable[[bytes], Decoded]
 
 
-def _read(parts: Iterable[_Part]) -> Loaded:
+def _read(parts: Iterable[_Part], on_part: Callable[[int], None]) -> Loaded:
     """Decode every part; one that cannot be read costs only itself, unless it is all there is."""
     loaded = Loaded()
     faults = []
     for part in parts:
+        on_part(len(loaded.spans))
         try:
             decoded = part.decode(part.content)
         except UndecodableError as error:
@@ -93,6 +104,10 @@ def _parts(content: bytes, name: str) -> Iterable[_Part]:
     for magic, program in _COMPRESSED.items():
         if content.startswith(magic):
             raise UnreadableFileError(f"{name}: it is compressed; unpack it first, with {program}")
+    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise UnreadableFileError(
+            f"{name}: it is UTF-16; make it UTF-8 first, with iconv -f UTF-16 -t UTF-8"
+        )
     if _is_json(content):
         return _json_parts(content, name)
     if content[0] == 0:  # no field of protobuf has the number 0

@@ -112,8 +112,10 @@ class Watcher:
 
     def stop(self) -> None:
         """Take no more, hand on all that is held, and end; raises what `on_trace` has raised."""
-        self._receiver.stop()
-        self._mailbox.close()
+        try:
+            self._receiver.stop()
+        finally:  # also on a second Ctrl-C: a worker that nobody tells of the end waits for ever
+            self._mailbox.close()
         self._threads.shutdown()
         self._work.result()
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -159,6 +161,40 @@ def test_show_reads_standard_input() -> None:
     ran = llmlat("show", "-", "--json", stdin=otlp_line(adviser_spans()))
 
     assert json.loads(ran.stdout)["trace_id"] == TRACE_ID.hex()
+
+
+WRITING = pytest.mark.parametrize(
+    "command", [["show", "-"], ["show", "-", "--json"], ["profile", "--demo"]]
+)
+
+
+@WRITING
+def test_a_reader_that_has_left_is_an_exit_code_and_no_words(command: list[str]) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "wb") as pipe:
+        ran = writing_to(pipe, command)
+
+    assert (ran.returncode, ran.stderr) == (141, "")
+
+
+@WRITING
+def test_a_full_disk_is_told_in_a_line(command: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ran = writing_to(full, command)
+
+    assert (ran.returncode, ran.stderr) == (1, f"llmlat {command[0]}: No space left on device\n")
+
+
+def writing_to(out: IO[bytes], command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "llmlat_processor.cli", *command],
+        input=otlp_line(adviser_spans()),
+        stdout=out,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
 
 
 def test_profile_reads_standard_input() -> None:

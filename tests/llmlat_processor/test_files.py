@@ -37,6 +37,7 @@ FORMS = {
     "an array": f"[\n{as_json(1)},\n{as_json(2)}\n]".encode(),
     "lines of JSON": f"{as_json(1)}\n\n{as_json(2)}\n".encode(),
     "lines from Windows": f"{as_json(1)}\r\n{as_json(2)}\r\n".encode(),
+    "JSON after a byte order mark": as_json(1, 2).encode("utf-8-sig"),
     "JSON after an empty line": f"\n{as_json(1, 2)}".encode(),
 }
 
@@ -69,6 +70,13 @@ def test_standard_input_is_a_dash(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=content))
 
     assert len(load("-").spans) == 2
+
+
+def test_standard_input_that_is_closed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+
+    with pytest.raises(UnreadableFileError, match="standard input: it is closed"):
+        load("-")
 
 
 def test_damage_is_told_by_file_line_and_field(tmp_path: Path) -> None:
@@ -125,6 +133,10 @@ def test_damaged_spans_alone_are_told_and_not_raised(tmp_path: Path) -> None:
         (b'{\n  "data": []\n}', "resourceSpans: missing"),
         (b"\x1f\x8b\x08", "compressed; unpack it first, with gunzip"),
         (b"\x28\xb5\x2f\xfd", "compressed; unpack it first, with unzstd"),
+        (b"BZh9", "compressed; unpack it first, with bunzip2"),
+        (b"\xfd7zXZ\x00", "compressed; unpack it first, with unxz"),
+        (b"PK\x03\x04", "compressed; unpack it first, with unzip"),
+        ('{"resourceSpans": []}'.encode("utf-16"), "it is UTF-16; make it UTF-8 first"),
     ],
 )
 def test_what_is_no_otlp_is_refused_with_what_to_do(

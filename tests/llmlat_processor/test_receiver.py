@@ -139,6 +139,11 @@ def test_a_port_that_is_taken_is_named_with_what_to_do() -> None:
     assert f"cannot listen on {receiver.address}: Address already in use" in str(raised.value)
 
 
+def test_a_host_that_has_no_address_is_named_as_such() -> None:
+    with pytest.raises(OSError, match=r"nowhere\.invalid is no name of this machine"):
+        Receiver("nowhere.invalid:0", accept, max_message_bytes=MIB)
+
+
 @pytest.mark.parametrize("listen", ["localhost", "127.0.0.1:http", "127.0.0.1:70000", ""])
 def test_what_is_no_address_is_refused(listen: str) -> None:
     with pytest.raises(ValueError, match="is not an address like"):

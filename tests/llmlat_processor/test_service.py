@@ -13,6 +13,7 @@ from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
+from llmlat_processor.edges.receiver import Receiver
 from llmlat_processor.model import INTERNAL, Assumptions, ExplainedTrace, Span
 from llmlat_processor.pipeline import process
 from llmlat_processor.service import UNEXPLAINED, Watcher, watch
@@ -125,6 +126,26 @@ def test_what_the_callback_raises_ends_the_watch_and_is_raised_by_stop() -> None
 
     with pytest.raises(BrokenPipeError, match="nobody reads"):
         watcher.stop()
+
+
+def test_an_interrupt_while_it_stops_leaves_no_worker_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread that waits for ever would keep the whole process."""
+    handed_on: SimpleQueue[ExplainedTrace] = SimpleQueue()
+    watcher = watch("127.0.0.1:0", handed_on.put, settings=PATIENT)
+    send(watcher, 1)
+    stop = Receiver.stop
+
+    def interrupted(receiver: Receiver) -> None:
+        stop(receiver)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Receiver, "stop", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        watcher.stop()
+
+    assert handed_on.get(timeout=WAIT_S).trace.complete
 
 
 def test_a_trace_that_we_fail_at_is_counted_and_does_not_end_the_watch(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from llmlat_processor.commands.progress import Progress
 from llmlat_processor.commands.show import Request, show
 from llmlat_processor.commands.what_if import meant, parse
 from llmlat_processor.model import Span
@@ -28,6 +29,15 @@ def traces(tmp_path: Path) -> str:
     return written(tmp_path / "traces.jsonl", otlp_line(adviser_spans()), otlp_line([other]))
 
 
+def no_time() -> float:
+    return 0.0
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def written(path: Path, *lines: str) -> str:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(path)
@@ -43,7 +53,7 @@ def shown(
     """Exit code, standard output and standard error."""
     out, err = io.StringIO(), io.StringIO()
     request = Request(files, trace, [parse(text) for text in what_ifs], as_json, everything)
-    return show(request, out, err), out.getvalue(), err.getvalue()
+    return show(request, out, Progress(err, no_time)), out.getvalue(), err.getvalue()
 
 
 def documents(*files: str, **options: Any) -> list[Any]:
@@ -92,6 +102,49 @@ def test_damage_is_named_and_the_rest_is_shown(tmp_path: Path, traces: str) -> N
     assert "broken.jsonl:2" in err
     assert "the rest of it is shown" in err
     assert "other root" in out
+
+
+def test_a_file_without_a_span_is_named(tmp_path: Path, traces: str) -> None:
+    empty = written(tmp_path / "empty.json", '{"resourceSpans": []}')
+
+    code, _, err = shown(empty, traces)
+
+    assert (code, err) == (0, f"llmlat show: {empty}: it holds no span\n")
+
+
+def test_a_width_of_nothing_is_not_believed(traces: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+
+    _, out, _ = shown(traces)
+
+    assert "other root" in out
+
+
+def test_long_work_is_told_on_a_terminal_and_leaves_nothing_there(
+    tmp_path: Path, traces: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "500")
+    terminal = Terminal()
+    request = Request([traces, str(tmp_path / "absent")], "", [], as_json=True, everything=False)
+
+    with (tmp_path / "kept").open("w", encoding="utf-8") as kept:
+        assert show(request, kept, Progress(terminal, no_time)) == 0
+
+    drawn = terminal.getvalue()
+    assert f"\r\x1b[Kreading {traces}" in drawn
+    assert "\r\x1b[Kexplaining trace 1 of 2" in drawn
+    assert "\r\x1b[Kllmlat show: " in drawn
+    assert drawn.endswith("\r\x1b[K")
+
+
+def test_beside_its_own_pictures_no_work_is_told(traces: str) -> None:
+    terminal = Terminal()
+
+    request = Request([traces], "", [], as_json=False, everything=False)
+    assert show(request, Terminal(), Progress(terminal, no_time)) == 0
+
+    assert "explaining" not in terminal.getvalue()
 
 
 def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path, traces: str) -> None:
@@ -245,11 +298,14 @@ def test_a_what_if_is_read(text: str, target: tuple[Any, ...], change: tuple[Any
         ("queue@xyz=1", "is not TARGET=CHANGE"),
         (":name=1", "names no phase and no span"),
         ("quueue=0.5", "'quueue' is no phase; the phases are prepare, pool_wait, connect"),
-        ("queue=-0.5", "neither a factor of at least 0 nor an amount like -720ms"),
+        ("queue=-0.5", "neither a factor of 0 to 1,000,000 nor an amount like -720ms"),
         ("queue=nan", "neither a factor"),
         ("queue=inf", "neither a factor"),
         ("queue=720ms", "neither a factor"),
         ("queue=", "neither a factor"),
+        ("queue=1e308", "neither a factor"),
+        ("queue=+99999999999s", "is longer than any trace"),
+        (f"queue=+{'9' * 400}s", "is longer than any trace"),
     ],
 )
 def test_a_what_if_that_cannot_be_read_says_what_could(text: str, problem: str) -> None:

@@ -27,7 +27,10 @@ from llmlat_processor.pipeline import process
 from llmlat_processor.views.terminal import Answer, render
 from llmlat_processor.views.terminal.account import PLAIN_WORDS
 from llmlat_processor.views.terminal.paths import ABSENCES
-from llmlat_processor.views.terminal.theme import ASCII, UNICODE, duration, percent
+from llmlat_processor.views.terminal.placement import Placement
+from llmlat_processor.views.terminal.rows import rows_of
+from llmlat_processor.views.terminal.theme import ASCII, UNICODE, Page, duration, percent
+from llmlat_processor.views.terminal.waterfall import draw_waterfall
 from llmlat_semconv.phases import Phase
 from llmlat_semconv.values import FindingKind, TtftAbsence
 from tests.llmlat_processor.adviser import APP, ENGINE, MS, adviser_spans, phase, resource, span
@@ -103,6 +106,16 @@ def test_picture(name: str) -> None:
 def test_no_line_is_wider_than_asked(width: int, unicode: bool) -> None:
     for line in drawn(adviser(), width, unicode=unicode).splitlines():
         assert cell_len(line) <= width
+
+
+def test_the_waterfall_fits_forty_columns() -> None:
+    explained = adviser()
+    placed = Placement(explained, explained.paths.roots[0])
+    page = Page(40, UNICODE, everything=False)
+
+    _marks, _bars, _blank, *rows = draw_waterfall(placed, rows_of(placed, None), page)
+
+    assert max(row.cell_len for row in rows) == 40
 
 
 def test_ascii_is_ascii() -> None:

@@ -6,6 +6,8 @@ import io
 import json
 from collections.abc import Callable, Sequence
 
+import pytest
+
 from llmlat_processor.commands.watch import watch
 from llmlat_processor.model import ExplainedTrace
 from llmlat_processor.pipeline import process
@@ -54,6 +56,13 @@ class Flushed(io.StringIO):
         self.seen = self.getvalue()
 
 
+class Gone(io.StringIO):
+    """A pipe that nobody reads any more."""
+
+    def write(self, _text: str) -> int:
+        raise BrokenPipeError
+
+
 def watched(
     receiver: Receiver, *, limit: int | None = None, as_json: bool = False
 ) -> tuple[int, Flushed, Flushed]:
@@ -88,6 +97,16 @@ def test_an_interrupt_is_an_orderly_end_that_shows_what_was_held() -> None:
     assert receiver.is_stopped
     assert out.getvalue().count(f"trace {TRACE_ID.hex()}") == 2
     assert out.getvalue().endswith("the books\n")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_reader_that_has_left_ends_the_receiving_too(as_json: bool) -> None:
+    """Else its threads would keep the process for ever."""
+    receiver, gone = Receiver(at_start=1), Gone()
+    with pytest.raises(BrokenPipeError):
+        watch("", receiver.start, limit=None, as_json=as_json, out=gone, err=io.StringIO())
+
+    assert receiver.is_stopped
 
 
 def test_what_was_held_does_not_exceed_the_limit() -> None:

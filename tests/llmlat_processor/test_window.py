@@ -173,6 +173,13 @@ def test_a_target_that_never_had_a_callee_is_not_waited_for(address: str | None)
     assert expire(window, 302) == []
 
 
+def test_an_operation_that_is_a_list_is_no_call() -> None:
+    window = Window()
+    feed(window, span(1), span(2, 1, attributes={names.GEN_AI_OPERATION_NAME: ["chat"]}))
+
+    assert expire(window, 2) == [(Why.COMPLETE, [1, 2])]
+
+
 def test_the_transport_of_a_call_has_the_target_of_the_call() -> None:
     window = Window(Limits(hopeless_calls=1))
     for number in (1, 2):

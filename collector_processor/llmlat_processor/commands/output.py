@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Final, TextIO
+from typing import Final, NoReturn, TextIO
 
 from rich.console import Console
 
@@ -17,6 +17,23 @@ from llmlat_processor.views.terminal import CAVEAT, Answer, render
 AnswersByRoot = Mapping[Span, Sequence[Answer]]
 
 NO_ANSWERS: Final[AnswersByRoot] = {}
+
+NARROWEST: Final = 40
+"""Narrower ones are not believed: with `COLUMNS=0` there would be no picture at all."""
+
+
+class Screen(Console):
+    """A console that tells its caller when nobody reads any more, instead of ending the process."""
+
+    def __init__(self, out: TextIO) -> None:
+        """Write to a terminal, or as plain text to whatever else `out` is."""
+        super().__init__(file=out, highlight=False)
+        if self.width < NARROWEST:  # noqa: PLR1730 - to set it always would end all resizing
+            self.width = NARROWEST
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Leave the exit code to the command line, and the clearing up to whoever waits for it."""
+        raise BrokenPipeError
 
 
 def draw(

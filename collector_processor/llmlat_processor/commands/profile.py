@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from llmlat_processor.commands.progress import Progress
 from llmlat_processor.commands.streams import carries_unicode
 from llmlat_processor.profile import profile
 from llmlat_processor.timelines.demo import defective_lines, demo_lines
@@ -24,18 +26,19 @@ REFUSED = 2
 
 
 def profile_file(
-    file: str, *, as_json: bool, percentiles: Sequence[int], out: TextIO, err: TextIO
+    file: str, *, as_json: bool, percentiles: Sequence[int], out: TextIO, progress: Progress
 ) -> int:
     """Report on one file (`-` is standard input), or refuse it with exit code 2."""
     try:
-        records = read_records(_lines(file))
+        records = read_records(_counted(_lines(file), progress))
     except OSError as error:
-        print(f"llmlat profile: {file}: {error.strerror}", file=err)
+        progress.tell(f"llmlat profile: {file}: {error.strerror}")
         return REFUSED
+    progress.clear()
     if not records.timelines and not records.defects:
         records = Records((), (Defect(1, None, "the file holds no timeline"),))
     if records.defects:
-        _refuse(records, file, as_json=as_json, out=out, err=err)
+        _refuse(records, file, progress, as_json=as_json, out=out)
         return REFUSED
     report = profile(records.timelines, percentiles)
     if as_json:
@@ -63,16 +66,24 @@ def profile_demo(*, as_json: bool, percentiles: Sequence[int], out: TextIO) -> i
 def _lines(file: str) -> Iterator[bytes]:
     """Lines as bytes: one that is not UTF-8 is a defect of that line, not of the file."""
     if file == "-":
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "it is closed")
         yield from sys.stdin.buffer
         return
     with Path(file).open("rb") as lines:
         yield from lines
 
 
-def _refuse(records: Records, file: str, *, as_json: bool, out: TextIO, err: TextIO) -> None:
+def _counted(lines: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
+    for number, line in enumerate(lines, start=1):
+        progress.at(f"reading line {number:,}")
+        yield line
+
+
+def _refuse(records: Records, file: str, progress: Progress, *, as_json: bool, out: TextIO) -> None:
     if as_json:
         _write(refusal_document(records.defects, file), out)
-    print(refusal_text(records.defects, file), file=err)
+    progress.tell(refusal_text(records.defects, file))
 
 
 def _write(document: dict[str, object], out: TextIO) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TextIO
 
-from rich.console import Console
-
 from llmlat_processor import files
-from llmlat_processor.commands.output import AnswersByRoot, draw, write_line
+from llmlat_processor.commands.output import AnswersByRoot, Screen, draw, write_line
+from llmlat_processor.commands.progress import Progress
+from llmlat_processor.commands.streams import is_file
 from llmlat_processor.commands.what_if import Supposition, answer
 from llmlat_processor.model import ExplainedTrace, Span
 from llmlat_processor.pipeline import process
@@ -39,44 +39,56 @@ class Request:
     everything: bool
 
 
-def show(request: Request, out: TextIO, err: TextIO) -> int:
+def show(request: Request, out: TextIO, progress: Progress) -> int:
     """Explain every trace of the files; exit code 1 where there is none to show.
 
     A what-if that no trace could answer is exit code 2, after all has been shown.
     """
-    spans = _load(request.files, err)
+    spans = _load(request.files, progress)
     traces = _by_trace(spans, request.trace)
     if not traces:
-        print(f"llmlat show: {_why_nothing(spans, request.trace)}", file=err)
+        progress.tell(f"llmlat show: {_why_nothing(spans, request.trace)}")
         return NOTHING_SHOWN
-    console = Console(file=out)
+    console = Screen(out)
+    is_unseen = is_file(out)
     answered: set[str] = set()
-    for members in traces:
+    for number, members in enumerate(traces, start=1):
+        if is_unseen:
+            progress.at(f"explaining trace {number:,} of {len(traces):,}")
         explained = process(members)
-        answers = _answers(explained, request.suppositions, err)
+        answers = _answers(explained, request.suppositions, progress)
         answered.update(answer.asked for given in answers.values() for answer in given)
         if request.as_json:
             write_line(explained, out, answers)
         else:
             draw(explained, console, answers, everything=request.everything)
+    progress.clear()
     return DONE if answered.issuperset(asked.text for asked in request.suppositions) else UNANSWERED
 
 
-def _load(paths: Sequence[str], err: TextIO) -> list[Span]:
+def _load(paths: Sequence[str], progress: Progress) -> list[Span]:
     """Every span of the files; what is damaged is said with file and line, and passed over."""
     spans: list[Span] = []
     for path in paths:
+        progress.at(f"reading {path}")
         try:
-            loaded = files.load(path)
+            loaded = files.load(path, _reading(path, progress))
         except files.UnreadableFileError as error:
-            print(f"llmlat show: {error}", file=err)
+            progress.tell(f"llmlat show: {error}")
             continue
         spans.extend(loaded.spans)
         for damaged in loaded.damaged:
-            print(f"llmlat show: {damaged}", file=err)
+            progress.tell(f"llmlat show: {damaged}")
         if loaded.spans and loaded.damaged:
-            print(f"llmlat show: {path}: the rest of it is shown", file=err)
+            progress.tell(f"llmlat show: {path}: the rest of it is shown")
+        elif not loaded.damaged and not loaded.spans:
+            progress.tell(f"llmlat show: {path}: it holds no span")
+    progress.clear()
     return spans
+
+
+def _reading(path: str, progress: Progress) -> Callable[[int], None]:
+    return lambda spans: progress.at(f"reading {path}: {spans:,} spans")
 
 
 def _by_trace(spans: Iterable[Span], prefix: str) -> list[list[Span]]:
@@ -96,7 +108,7 @@ def _why_nothing(spans: Sequence[Span], prefix: str) -> str:
 
 
 def _answers(
-    explained: ExplainedTrace, suppositions: Sequence[Supposition], err: TextIO
+    explained: ExplainedTrace, suppositions: Sequence[Supposition], progress: Progress
 ) -> AnswersByRoot:
     answers: dict[Span, list[Answer]] = {}
     for supposition in suppositions:
@@ -104,7 +116,7 @@ def _answers(
             given = answer(supposition, explained)
         except ValueError as error:
             trace = explained.trace.trace_id.hex()
-            print(f"llmlat show: trace {trace}: {error}", file=err)
+            progress.tell(f"llmlat show: trace {trace}: {error}")
             continue
         for root, one in given.items():
             answers.setdefault(root, []).append(one)

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Final, Protocol, TextIO
 
-from rich.console import Console
 from rich.status import Status
 
-from llmlat_processor.commands.output import draw, write_line
+from llmlat_processor.commands.output import Screen, draw, write_line
 from llmlat_processor.model import ExplainedTrace
 
 DONE: Final = 0
@@ -89,10 +88,18 @@ class _Session:
         self.limit = limit
         self.drawn = 0
         self.json_out = json_out
-        self.console = Console(file=screen, highlight=False)
+        self.console = Screen(screen)
 
     def run(self) -> None:
-        """Draw until it is enough, then close the books."""
+        """Draw until it is enough, then close the books; receiving ends whatever happens."""
+        try:
+            self._draw_until_it_is_enough()
+        finally:
+            self.running.stop()
+        self._draw_rest()
+        self._say(str(self.running.books()))
+
+    def _draw_until_it_is_enough(self) -> None:
         self._say(HOW_TO_SEND.format(address=self.running.address))
         try:
             with self.console.status("", refresh_per_second=1 / STATUS_EVERY_S) as status:
@@ -100,9 +107,6 @@ class _Session:
                     self._draw_next(status)
         except KeyboardInterrupt:
             self._say("")
-        self.running.stop()
-        self._draw_rest()
-        self._say(str(self.running.books()))
 
     def _has_enough(self) -> bool:
         return self.limit is not None and self.drawn >= self.limit

@@ -21,6 +21,9 @@ from llmlat_semconv.attributes import GEN_AI_AGENT_NAME, GEN_AI_TOOL_NAME, LLMLA
 from llmlat_semconv.phases import Phase
 
 _UNITS_NS: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
+_LONGEST_NS: Final = 2**63 - 1
+_LARGEST_FACTOR: Final = 1_000_000
+
 _AMOUNT: Final = re.compile(r"([+-]\d+(?:\.\d+)?)(ns|us|µs|ms|s)")
 _TARGET: Final = re.compile(r"(?P<phase>[^:@]*)(?::(?P<name>.+)|@(?P<span>[0-9a-fA-F]{1,16}))?")
 _NAMING: Final = (GEN_AI_TOOL_NAME, LLMLAT_RETRIEVAL_SOURCE, GEN_AI_AGENT_NAME)
@@ -125,13 +128,18 @@ def _phase(name: str) -> Phase:
 def _change(text: str) -> tuple[float | None, int | None]:
     amount = _AMOUNT.fullmatch(text)
     if amount is not None:
-        return None, round(float(amount.group(1)) * _UNITS_NS[amount.group(2)])
+        by_ns = float(amount.group(1)) * _UNITS_NS[amount.group(2)]
+        if abs(by_ns) > _LONGEST_NS:
+            raise ValueError(f"{text!r} is longer than any trace")
+        return None, round(by_ns)
     try:
         factor = float(text)
     except ValueError:
         factor = math.nan
-    if not (math.isfinite(factor) and factor >= 0):
-        raise ValueError(f"{text!r} is neither a factor of at least 0 nor an amount like -720ms")
+    if not 0 <= factor <= _LARGEST_FACTOR:  # NaN is not either
+        raise ValueError(
+            f"{text!r} is neither a factor of 0 to {_LARGEST_FACTOR:,} nor an amount like -720ms"
+        )
     return factor, None
 
 

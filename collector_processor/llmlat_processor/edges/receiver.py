@@ -150,6 +150,9 @@ def _check_free(host: str, port: int) -> None:
     family = socket.AF_INET6 if ":" in bare else socket.AF_INET
     try:
         socket.create_server((bare, port), family=family).close()
+    except socket.gaierror as error:
+        why = f"cannot listen on {host}:{port}: {error.strerror}; {host} is no name of this machine"
+        raise OSError(error.errno, why) from error
     except OSError as error:
         raise OSError(
             error.errno,

@@ -52,7 +52,8 @@ def decode(request: bytes) -> Decoded:
     try:
         parts = split_request(request)
     except DecodeError as error:
-        raise UndecodableError(f"not an export of spans in protobuf: {error}") from error
+        problem = "the bytes are no such message"
+        raise UndecodableError(f"not an export of spans in protobuf: {problem}") from error
     reader = SpanReader(trusted=_parses(request))
     for index, part in enumerate(parts):
         reader.read_resource_spans(part, f"resource_spans[{index}]")

@@ -30,6 +30,10 @@ class Owner(Protocol):
     def is_streaming(self) -> bool:
         """Whether its events are measured one by one, as the caller pulls them."""
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is over."""
+
     def body_complete(self) -> None:
         """The response's body has arrived whole."""
 
@@ -55,7 +59,7 @@ class Attempt:
     As a scope it raises nothing; its other methods are called under a guard.
     """
 
-    __slots__ = ("_before", "_call", "_now_ns", "_opened", "_recorder")
+    __slots__ = ("_before", "_call", "_context", "_now_ns", "_opened", "_recorder")
 
     def __init__(
         self, call: Owner, recorder: PhaseRecorder, now_ns: Callable[[], int], opened: OpenSpan
@@ -65,17 +69,29 @@ class Attempt:
         self._now_ns = now_ns
         self._opened = opened
         self._before: Context | None = None
+        self._context = opened.context
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the call that it is made for is over."""
+        return self._call.has_ended
 
     def name_parent(self, headers: MutableMapping[str, str]) -> None:
         """Name this attempt as the parent of what the peer does."""
         propagation.inject(headers, self._opened.traceparent, self._opened.tracestate)
 
+    def unname_parent(self, headers: MutableMapping[str, str]) -> None:
+        """Take that back: the same request is to be sent for another attempt."""
+        if headers.get(propagation.TRACEPARENT) == self._opened.traceparent:
+            headers.pop(propagation.TRACEPARENT, None)
+
     def __enter__(self) -> None:
         underway.set(self)
-        self._before = propagation.enter(self._opened.context)
+        self._context = self._opened.within_current()
+        self._before = propagation.enter(self._context)
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        propagation.leave(self._opened.context, self._before)
+        propagation.leave(self._context, self._before)
         if underway.get() is self:
             underway.set(self._call)
         if error is not None:

@@ -49,7 +49,7 @@ def timed(target: str, make_reader: MakeReader) -> Wrapper:
 
     def wrapper(wrapped: Callable[..., Any], instance: Any, args: Any, kwargs: Any) -> Any:
         call = None
-        if underway.get() is None:
+        if _is_idle():
             call = guarded(target, Call, target, partial(make_reader, instance, kwargs))
         return wrapped(*args, **kwargs) if call is None else run_in(call, wrapped, args, kwargs)
 
@@ -59,7 +59,13 @@ def timed(target: str, make_reader: MakeReader) -> Wrapper:
 def call_underway() -> Call | None:
     """The call that this thread or task is making, for the transport beneath it."""
     call = underway.get()
-    return call if isinstance(call, Call) else None
+    return call if isinstance(call, Call) and not call.has_ended else None
+
+
+def _is_idle() -> bool:
+    """Whether no call is being made here: a task may outlive the call that it was started in."""
+    current = underway.get()
+    return current is None or current.has_ended
 
 
 class Call:
@@ -74,11 +80,11 @@ class Call:
         "_attempts",
         "_awaits_body",
         "_context",
-        "_has_ended",
         "_opened",
         "_reader",
         "_recorder",
         "_runtime",
+        "has_ended",
         "is_pulling",
         "is_streaming",
         "target",
@@ -93,7 +99,7 @@ class Call:
         self._opened: OpenSpan | None = None
         self._attempts: dict[int, OpenSpan] = {}
         self._awaits_body = False
-        self._has_ended = False
+        self.has_ended = False
         self._begin()
 
     def _begin(self) -> None:
@@ -125,6 +131,7 @@ class Call:
         return result if replacement is None else replacement
 
     def _delivered(self, result: Any) -> Any:
+        self._open()  # At its end another call's span may be the current one.
         if is_stream(result):
             return self.streaming(result)
         if not hasattr(result, "parse"):
@@ -159,8 +166,8 @@ class Call:
             error: What it failed with, if it did.
             at_ns: When; now if None.
         """
-        if not self._has_ended:
-            self._has_ended = True
+        if not self.has_ended:
+            self.has_ended = True
             guarded(self.target, self._finish, stream_end, error, at_ns)
 
     def abandoned(self) -> None:
@@ -218,7 +225,7 @@ class Call:
         operation = self._open()
         number = self._recorder.begin_attempt(now_ns)
         opened = operation
-        if number > 1:
+        if number > 1 and operation.is_recording:
             request = self._reader.request
             opened = self._runtime.emitter.open_attempt(operation, request, number, now_ns)
             self._attempts[number] = opened
@@ -283,10 +290,12 @@ class _ChunkPull:
     def received(self, event: Any) -> None:
         """Runs per chunk: a guard of its own, since a call through the common one takes longer."""
         try:
-            at_ns = self._now_ns()
-            content = self._reader.event(event, at_ns, self._recorder)
-            if self._pulled_ns is not None:
-                self._recorder.received(self._pulled_ns, at_ns, content)
+            at_ns, content = self._now_ns(), None
+            try:
+                content = self._reader.event(event, at_ns, self._recorder)
+            finally:  # An event that cannot be read has come all the same.
+                if self._pulled_ns is not None:
+                    self._recorder.received(self._pulled_ns, at_ns, content)
         except Exception as fault:  # noqa: BLE001 - whatever it is, it is ours
             note_fault(self._target, fault)
 

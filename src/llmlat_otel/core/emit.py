@@ -95,6 +95,10 @@ class OpenSpan:
             return None
         return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
 
+    def within_current(self) -> Context:
+        """The current context, whatever others have set in it, with this as the current span."""
+        return trace.set_span_in_context(self.span)
+
     @property
     def tracestate(self) -> str:
         """The W3C header that goes with it; empty if there is none."""
@@ -242,9 +246,11 @@ class Emitter:
             finished: What there is to say of it.
         """
         recording, error_type = finished.recording, finished.error_type
-        if operation.is_recording:
-            self._write(operation, attempts, finished)
-        self.end(operation, recording.end_ns, error_type)
+        try:
+            if operation.is_recording:
+                self._write(operation, attempts, finished)
+        finally:  # The application's own span processors may raise.
+            self.end(operation, recording.end_ns, error_type)
         histograms = self._current_histograms()
         if histograms:
             for metric, seconds, attributes in points(
@@ -272,11 +278,13 @@ class Emitter:
         if parent.is_recording:
             durations: dict[str, float] = {}
             self._write_phase(parent, interval, None, durations)
-            parent.span.set_attributes(durations)
+            if parent.span.is_recording():
+                parent.span.set_attributes(durations)
 
     def add_event(self, opened: OpenSpan, name: str, at_ns: int) -> None:
         """Add an event at a monotonic instant."""
-        opened.span.add_event(name, timestamp=opened.anchor.wall_at(at_ns))
+        if opened.span.is_recording():
+            opened.span.add_event(name, timestamp=opened.anchor.wall_at(at_ns))
 
     def _write(
         self, operation: OpenSpan, attempts: Mapping[int, OpenSpan], finished: Finished

@@ -46,7 +46,8 @@ class Timing(Protocol):
         """The block is over; called once or more."""
 
 
-_entered: ContextVar[tuple[Timing, ...]] = ContextVar("llmlat-blocks", default=())
+_entered: ContextVar[tuple[tuple[Timed, Timing], ...]] = ContextVar("llmlat-blocks", default=())
+"""The blocks that this thread or task has entered; some may have been left elsewhere since."""
 
 
 class Timed:
@@ -67,7 +68,7 @@ class Timed:
         """Begin."""
         timing = self._start(None)
         self._running.append(timing)
-        _entered.set((*_entered.get(), timing))
+        _entered.set((*_still_running(), (self, timing)))
         timing.resume()
         return timing.span
 
@@ -79,11 +80,10 @@ class Timed:
 
     def _leave(self) -> Timing:
         """The run that this thread or task began last; any, if it was begun elsewhere."""
-        entered = _entered.get()
-        ours = [each for each in reversed(entered) if each in self._running]
-        timing = ours[0] if ours else self._running[-1]
+        ours = [timing for timed, timing in _still_running() if timed is self]
+        timing = ours[-1] if ours else self._running[-1]
         self._running.remove(timing)
-        _entered.set(tuple(each for each in entered if each is not timing))
+        _entered.set(_still_running())
         return timing
 
     async def __aenter__(self) -> Span:
@@ -102,6 +102,10 @@ class Timed:
             return run_in(_Run(self._start(name)), wrapped, args, kwargs)
 
         return wrap(function, timed)
+
+
+def _still_running() -> tuple[tuple[Timed, Timing], ...]:
+    return tuple(each for each in _entered.get() if each[1] in each[0]._running)
 
 
 class _Run:
@@ -128,7 +132,10 @@ class _Run:
     def delivered(self, result: Any) -> Any:
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
             return stream(result, self)
-        self._timing.end(None)
+        if hasattr(type(result), "add_done_callback"):  # A task or future has no result yet.
+            guarded("task", result.add_done_callback, lambda _: self._timing.end(None))
+        else:
+            self._timing.end(None)
         return result
 
     def received(self, event: Any) -> None:

@@ -116,8 +116,12 @@ class PhaseRecorder:
     def enter(self, phase: Phase, at_ns: int) -> None:
         """A phase begins, and whatever ran before it ends.
 
-        A phase that resumes after a gap takes the gap in: TLS after TCP is one `connect`.
+        A phase that resumes after a gap takes the gap in: TLS after TCP is one `connect`. A body
+        that came before it was not yet the response: that of a redirect, for example.
         """
+        if self._arrivals.first_body_ns is not None:
+            self._cut(None, self._arrivals.first_body_ns)
+            self._arrivals.first_body_ns = None
         if self._segments[-1].phase is None:
             before = self._segments[-2]
             if before.phase is phase and before.attempt == len(self._attempts):

@@ -39,7 +39,8 @@ def runtime() -> Runtime:
         with _lock:
             if _current is None:
                 _current = _made(Settings.from_environment(os.environ))
-                os.register_at_fork(after_in_child=_renew)
+                if hasattr(os, "register_at_fork"):
+                    os.register_at_fork(after_in_child=_renew)
     return _current
 
 

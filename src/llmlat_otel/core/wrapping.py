@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import _thread
-import gc
+import copy
 import inspect
-import threading
-import weakref
+import pkgutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from types import GeneratorType, ModuleType
+from types import CoroutineType, GeneratorType, ModuleType
 from typing import Any, Protocol, TypeVar, cast
 
 import wrapt
+
+from llmlat_otel.core.drops import when_dropped
 
 # Theory of operation
 # ===================
@@ -73,7 +73,7 @@ def run_in(
     """Call a function within a scope, whatever kind of function it is."""
     with scope:
         result = wrapped(*args, **kwargs)
-    if _is_awaitable(result):
+    if _is_coroutine(result):
         return _awaited(scope, result)
     return scope.delivered(result)
 
@@ -92,10 +92,15 @@ def then(result: Any, follow: Callable[[Any], Any]) -> Any:
     return follow(result)
 
 
+def _is_coroutine(result: Any) -> bool:
+    """Whether another coroutine can take its place: no task, which can be cancelled, can it."""
+    kind = type(result)
+    return kind is CoroutineType or (kind is GeneratorType and inspect.isawaitable(result))
+
+
 def _is_awaitable(result: Any) -> bool:
     """`inspect.isawaitable`, which takes longer, asks an abstract base class what this asks."""
-    kind = type(result)
-    return hasattr(kind, "__await__") or (kind is GeneratorType and inspect.isawaitable(result))
+    return hasattr(type(result), "__await__") or _is_coroutine(result)
 
 
 async def _then(awaitable: Awaitable[Any], follow: Callable[[Any], Any]) -> Any:
@@ -104,42 +109,44 @@ async def _then(awaitable: Awaitable[Any], follow: Callable[[Any], Any]) -> Any:
 
 def wrap(function: F, wrapper: Wrapper) -> F:
     """Wrap a function so that it still looks like itself (`inspect.iscoroutinefunction` too)."""
-    return cast(F, wrapt.FunctionWrapper(function, wrapper))
+    return cast(F, _Function(function, wrapper))
+
+
+class _BoundFunction(wrapt.BoundFunctionWrapper[Any, Any]):
+    """A wrapped method; copied and pickled as methods are, by what it is bound to."""
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        receiver = getattr(self, "__self__", None)
+        return self if receiver is None else getattr(copy.deepcopy(receiver, memo), self.__name__)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        receiver = getattr(self, "__self__", None)
+        if receiver is None:
+            return pkgutil.resolve_name, (f"{self.__module__}:{self.__qualname__}",)
+        return getattr, (receiver, self.__name__)
+
+
+class _Function(wrapt.FunctionWrapper[Any, Any]):
+    """A wrapped function; copied and pickled as functions are, by its name."""
+
+    __bound_function_wrapper__ = _BoundFunction
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.__qualname__
 
 
 def when_imported(module: str, hook: Callable[[ModuleType], None]) -> None:
     """Call a hook with a module once it is imported; at once if it already is."""
     wrapt.register_post_import_hook(hook, module)
-
-
-class _Collection(threading.local):
-    """Whether this thread is collecting garbage."""
-
-    is_running = False
-
-    def changed(self, phase: str, _: Mapping[str, int]) -> None:
-        self.is_running = phase == "start"
-
-
-_collection = _Collection()
-gc.callbacks.append(_collection.changed)
-
-
-def _when_dropped(thing: object, follow: Callable[[], None]) -> None:
-    """Call a function when an object is dropped, or at exit if it never is."""
-    weakref.finalize(thing, _dropped, follow)
-
-
-def _dropped(follow: Callable[[], None]) -> None:
-    """Follow up a drop, in a thread of its own if the garbage collector has found the object.
-
-    Garbage is collected wherever memory is allocated, perhaps within one of the locks that ending
-    a span or recording a metric takes: to wait for it there would be to wait forever.
-    """
-    if _collection.is_running:
-        _thread.start_new_thread(follow, ())
-    else:
-        follow()
 
 
 def is_stream(result: Any) -> bool:
@@ -154,14 +161,27 @@ def stream(wrapped: Any, pull: Pull) -> Any:
     return kind(wrapped, pull)
 
 
-class _Stream(wrapt.BaseObjectProxy[Any]):
+class _Proxy(wrapt.BaseObjectProxy[Any]):
+    """What every proxy has: it is copied and pickled as what it wraps, if that can be."""
+
+    def __copy__(self) -> Any:
+        return copy.copy(self.__wrapped__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return copy.deepcopy(self.__wrapped__, memo)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.__wrapped__.__reduce_ex__(protocol)
+
+
+class _Stream(_Proxy):
     """What both kinds of stream share: how they end other than by being read."""
 
     def __init__(self, wrapped: Any, pull: Pull, step: Callable[[], Any]) -> None:
         super().__init__(wrapped)
         self._self_pull = pull
         self._self_step = step
-        _when_dropped(self, pull.abandoned)
+        when_dropped(self, pull.abandoned)
 
     def close(self, *args: Any, **kwargs: Any) -> Any:
         return then(self.__wrapped__.close(*args, **kwargs), self._self_closed)
@@ -196,6 +216,27 @@ class SyncStream(_Stream):
         pull.received(event)
         return event
 
+    @property
+    def send(self) -> Callable[..., Any]:
+        """A generator's own, where it is one."""
+        return self._self_stepped(self.__wrapped__.send)
+
+    @property
+    def throw(self) -> Callable[..., Any]:
+        """A generator's own, where it is one."""
+        return self._self_stepped(self.__wrapped__.throw)
+
+    def _self_stepped(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """A generator's other ways to go on: pulls like the usual one."""
+
+        def stepped(*args: Any) -> Any:
+            with self._self_pull:
+                event = step(*args)
+            self._self_pull.received(event)
+            return event
+
+        return stepped
+
     def __enter__(self) -> Any:
         entered = self.__wrapped__.__enter__()
         return self if entered is self.__wrapped__ else entered
@@ -223,6 +264,27 @@ class AsyncStream(_Stream):
         pull.received(event)
         return event
 
+    @property
+    def asend(self) -> Callable[..., Any]:
+        """A generator's own, where it is one."""
+        return self._self_stepped(self.__wrapped__.asend)
+
+    @property
+    def athrow(self) -> Callable[..., Any]:
+        """A generator's own, where it is one."""
+        return self._self_stepped(self.__wrapped__.athrow)
+
+    def _self_stepped(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """A generator's other ways to go on: pulls like the usual one."""
+
+        async def stepped(*args: Any) -> Any:
+            with self._self_pull:
+                event = await step(*args)
+            self._self_pull.received(event)
+            return event
+
+        return stepped
+
     async def __aenter__(self) -> Any:
         entered = await self.__wrapped__.__aenter__()
         return self if entered is self.__wrapped__ else entered
@@ -234,7 +296,7 @@ class AsyncStream(_Stream):
             self._self_pull.closed(error)
 
 
-class RawResponse(wrapt.BaseObjectProxy[Any]):
+class RawResponse(_Proxy):
     """A response that is parsed, or read, after it was handed over.
 
     Args:
@@ -246,14 +308,14 @@ class RawResponse(wrapt.BaseObjectProxy[Any]):
     def __init__(self, wrapped: Any, parsing: Scope, abandoned: Callable[[], None]) -> None:
         super().__init__(wrapped)
         self._self_parsing = parsing
-        _when_dropped(self, abandoned)
+        when_dropped(self, abandoned)
 
     def parse(self, *args: Any, **kwargs: Any) -> Any:
         """What the library parses, measured from here on if it is a stream."""
         return run_in(self._self_parsing, self.__wrapped__.parse, args, kwargs)
 
 
-class Body(wrapt.BaseObjectProxy[Any]):
+class Body(_Proxy):
     """A response body that tells of its reads; of either kind, as the wrapped one is.
 
     Args:

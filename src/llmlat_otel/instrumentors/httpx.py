@@ -41,18 +41,18 @@ _EVENTS: Final = {
 class _Trace:
     """The trace extension of one request; passes every event on to the user's own."""
 
-    __slots__ = ("_in_tunnel", "_theirs", "attempt")
+    __slots__ = ("_in_tunnel", "attempt", "theirs")
 
     def __init__(self, attempt: Attempt, theirs: Callable[[str, Any], Any] | None) -> None:
         self.attempt = attempt
-        self._theirs = theirs
+        self.theirs = theirs
         self._in_tunnel = False
 
     def __call__(self, name: str, info: Any) -> Any:
         event = _EVENTS.get(name)
         if event is not None:
             guarded(_TARGET, self._event, event, info)
-        return None if self._theirs is None else self._theirs(name, info)
+        return None if self.theirs is None else self.theirs(name, info)
 
     def _event(self, event: str, info: Any) -> None:
         if event == "send_request_headers.started":
@@ -99,9 +99,12 @@ def _sends(trace: type[_Trace]) -> Callable[..., Any]:
 def _begin(call: Call, request: Any, trace: type[_Trace]) -> Attempt | None:
     attempt = call.begin_attempt(request.url.host)
     if attempt is not None:
+        theirs = request.extensions.get(_TRACE)
+        if isinstance(theirs, _Trace):  # The same request is sent once more.
+            theirs.attempt.unname_parent(request.headers)
+            theirs = theirs.theirs
         attempt.name_parent(request.headers)
-        traced = trace(attempt, request.extensions.get(_TRACE))
-        request.extensions = {**request.extensions, _TRACE: traced}
+        request.extensions = {**request.extensions, _TRACE: trace(attempt, theirs)}
     return attempt
 
 

@@ -59,10 +59,14 @@ class ChatReader:
         content = None
         for choice in chunk.choices or ():
             delta = choice.delta
-            if delta.content:
-                content = _TEXT
-            else:
-                content = self._other_content(choice.index, delta, at_ns, recorder) or content
+            if delta is not None:  # Azure sends choices of filter results alone
+                if delta.content and type(delta.content) is str:
+                    content = _TEXT
+                elif content is not _TEXT:
+                    content = self._other_content(delta) or content
+                if delta.tool_calls:
+                    called = self._read_tool_calls(choice.index, delta.tool_calls, at_ns, recorder)
+                    content = content or called
             if choice.finish_reason is not None:
                 self._finish(choice, recorder)
         if not self._is_known or chunk.usage is not None:
@@ -75,20 +79,20 @@ class ChatReader:
     def response(self, response: Any, recorder: PhaseRecorder) -> None:
         """Read a completion that came whole."""
         for choice in response.choices or ():
-            self._finish(choice, recorder)
+            if choice.finish_reason is not None:
+                self._finish(choice, recorder)
         self._identify(response)
         if response.model_extra:
             self._read_extra(response.model_extra, None, recorder)
 
-    def _other_content(
-        self, index: int, delta: Any, at_ns: int, recorder: PhaseRecorder
-    ) -> ContentKind | None:
+    def _other_content(self, delta: Any) -> ContentKind | None:
         if delta.refusal:
             return ContentKind.REFUSAL
         if delta.audio is not None and (delta.audio.data or delta.audio.transcript):
             return ContentKind.AUDIO
-        if delta.tool_calls:
-            return self._read_tool_calls(index, delta.tool_calls, at_ns, recorder)
+        call = delta.function_call
+        if call is not None and (call.name or call.arguments):
+            return ContentKind.TOOL_CALL
         if self._reasoning and (delta.model_extra or {}).get("reasoning_content"):
             return ContentKind.REASONING
         return None
@@ -96,14 +100,21 @@ class ChatReader:
     def _read_tool_calls(
         self, index: int, deltas: Any, at_ns: int, recorder: PhaseRecorder
     ) -> ContentKind | None:
-        """Note when each call's arguments last grew; one that begins completes those before it."""
+        """Note when each call's arguments last grew; one that begins completes those before it.
+
+        Some servers count their calls wrongly or not at all: a name under another id is another
+        call. An id alone is none: others make a new one up for each delta.
+        """
         content = None
         for each in deltas:
-            known = self._tool_calls.get((index, each.index))
-            if known is None:
+            call_id, _ = self._tool_calls.get((index, each.index), (None, 0))
+            name = each.function and each.function.name
+            is_other = bool(name and each.id and each.id != call_id)
+            if is_other or (index, each.index) not in self._tool_calls:
                 self._complete_tool_calls(index, recorder)
-            self._tool_calls[index, each.index] = (each.id or (known[0] if known else None), at_ns)
-            if each.function is not None and (each.function.name or each.function.arguments):
+                call_id = each.id
+            self._tool_calls[index, each.index] = (call_id or each.id, at_ns)
+            if name or (each.function and each.function.arguments):
                 content = ContentKind.TOOL_CALL
         return content
 

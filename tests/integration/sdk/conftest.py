@@ -77,7 +77,9 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.server.requests.append((headers, body))
         status = self.server.statuses.pop(0) if self.server.statuses else 200
-        if status != 200:
+        if status == 307:
+            self._whole(status, {"moved": True}, ("location", self.path))
+        elif status != 200:
             self._whole(status, {"error": {"message": "no"}}, ("retry-after-ms", "1"))
         elif body.get("stream"):
             self._stream()

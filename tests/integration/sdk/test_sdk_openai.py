@@ -272,3 +272,29 @@ def test_uninstrument_gives_the_library_back(server, client, record):
     client.chat.completions.create(**ASK)
     assert record.spans == ()
     assert "traceparent" not in server.requests[0][0]
+
+
+def test_a_redirect_is_no_response(server, client, record):
+    server.statuses = [307]
+    client.chat.completions.create(**ASK)
+    again = ["pool_wait", "send", "wait", "finalize"]
+    assert phases(record) == [*CLIENT_PHASES, *again], "the last wait is for the response"
+
+
+class Resending(httpx2.Client):
+    """Sends each request twice, and gives the second response."""
+
+    def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        super().send(request, **options).close()
+        return super().send(request, **options)
+
+
+def test_the_same_request_sent_again_is_another_attempt(server, record):
+    with Resending() as transport:
+        client = openai.OpenAI(base_url=server.url, api_key="k", http_client=transport)
+        client.chat.completions.create(**ASK)
+    attempts = [each for each in record.spans if each.name == "attempt m"]
+    parents = [headers["traceparent"].split("-")[2] for headers, _ in server.requests]
+    ids = [operation(record), attempts[1]]
+    assert parents == [f"{each.get_span_context().span_id:016x}" for each in ids]
+    assert phases(record).count("send") == 2

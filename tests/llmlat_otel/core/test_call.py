@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 from opentelemetry import context as contexts
 from opentelemetry import trace
+from opentelemetry.sdk.trace import SpanProcessor
+from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 
+from llmlat_otel.core import propagation
 from llmlat_otel.core.call import call_underway
 from llmlat_otel.core.guard import faults
 from llmlat_otel.testing import MS, FakeAsyncStream, FakeStream, ManualClock, recorded
@@ -170,3 +173,101 @@ def test_a_request_to_another_host_is_none_of_the_calls(library, record):
 
 def test_a_call_without_any_provider_still_works(library):
     assert library.create(lambda: "response", model="m") == "response"
+
+
+def test_an_event_that_cannot_be_read_is_an_event(library, record):
+    events = [(MS, TEXT), (MS, OSError), (MS, TEXT)]
+    list(library.create(lambda: FakeStream(library.clock, events), stream=True))
+    assert record.tree()[0]["attributes"][names.LLMLAT_STREAM_CHUNK_COUNT] == 3
+
+
+def test_a_task_may_outlive_the_call_that_it_was_started_in(library, record):
+    tasks = []
+
+    async def later():
+        await asyncio.sleep(0)
+        assert call_underway() is None
+        return library.create(lambda: "response", model="later")
+
+    async def answer():
+        tasks.append(asyncio.create_task(later()))
+        return "response"
+
+    async def main():
+        await library.create(answer, model="m")
+        assert await tasks[0] == "response"
+
+    asyncio.run(main())
+    assert [span["name"] for span in record.tree()] == ["chat m", "chat later"]
+
+
+class Watching(SpanProcessor):
+    """Notes what is started, and may raise at what ends."""
+
+    def __init__(self, raises_at=()):
+        self.started = []
+        self._raises_at = raises_at
+
+    def on_start(self, span, parent_context=None):
+        self.started.append(span.name)
+
+    def on_end(self, span):
+        if span.name in self._raises_at:
+            raise RuntimeError("no")
+
+
+class ByName(Sampler):
+    """Drops calls, and takes all else."""
+
+    def should_sample(self, parent_context, trace_id, name, *_, **__):
+        drop = name.startswith("chat")
+        return SamplingResult(Decision.DROP if drop else Decision.RECORD_AND_SAMPLE)
+
+    def get_description(self):
+        return "by name"
+
+
+def test_a_call_that_is_not_sampled_has_no_attempts_either(library, clock):
+    def create():
+        library.send(503)
+        library.send()
+        return "response"
+
+    watching = Watching()
+    with recorded(clock=clock, sampler=ByName()) as record:
+        record.tracer_provider.add_span_processor(watching)
+        library.create(create, model="m")
+    assert watching.started == []
+
+
+def test_a_span_processor_that_raises_leaves_no_call_open(library, record):
+    record.tracer_provider.add_span_processor(Watching(raises_at=["phase connect"]))
+
+    def create():
+        library.send()
+        return "response"
+
+    assert library.create(create, model="m") == "response"
+    assert [span["name"] for span in record.tree()].count("chat m") == 1
+
+
+def test_what_others_set_in_the_context_meanwhile_stays(library, record):
+    seen = []
+
+    def create():
+        before = propagation.enter(contexts.set_value("theirs", 1))
+        library.send()
+        propagation.leave(contexts.get_current(), before)
+        return "response"
+
+    library._transport = lambda *_: seen.append(contexts.get_value("theirs"))
+    library.create(create, model="m")
+    assert seen == [1]
+
+
+def test_a_stream_that_ends_within_another_calls_span_leaves_that_alone(library, record):
+    tracer = record.tracer_provider.get_tracer("app")
+    stream = library.create(lambda: FakeStream(library.clock, [(MS, TEXT)]), model="m", stream=True)
+    with tracer.start_as_current_span("other", attributes={names.GEN_AI_OPERATION_NAME: "chat"}):
+        list(stream)
+    assert {span["name"]: span["parent"] for span in record.tree()}["chat m"] is None

@@ -1,9 +1,13 @@
 """The manual API: every form of function, and what its spans say."""
 
 import asyncio
+import contextlib
+import contextvars
 import gc
 import inspect
+import weakref
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from opentelemetry import trace
@@ -280,3 +284,94 @@ def test_attributes_can_be_set_on_what_a_block_gives(record):
     with llmlat_otel.tool("quote") as span:
         span.set_attribute("app.key", 1)
     assert record.tree()[0]["attributes"]["app.key"] == 1
+
+
+def test_a_task_that_a_function_returns_is_still_a_task(clock, record):
+    async def work():
+        await asyncio.sleep(0)
+        clock.advance(5 * MS)
+        return 1
+
+    @llmlat_otel.tool("quote")
+    def start():
+        return asyncio.get_running_loop().create_task(work())
+
+    async def main():
+        task = start()
+        assert isinstance(task, asyncio.Task)
+        return await task
+
+    assert asyncio.run(main()) == 1
+    assert record.tree()[0]["end_ns"] == 5 * MS
+
+
+def test_an_error_thrown_into_a_generator_is_the_tools_error(record):
+    @contextlib.contextmanager
+    @llmlat_otel.tool()
+    def order():
+        yield
+
+    with pytest.raises(KeyError), order():
+        raise KeyError
+    assert by_name(record)["execute_tool order"]["attributes"][names.ERROR_TYPE] == "KeyError"
+
+
+def test_what_is_sent_into_a_generator_runs_within_the_tool(record):
+    def step():
+        span: Any = trace.get_current_span()
+        return span.name
+
+    @llmlat_otel.tool()
+    def order():
+        yield (yield step()), step()
+
+    @llmlat_otel.tool()
+    async def order_async():
+        yield (yield step()), step()
+
+    async def main():
+        generator = order_async()
+        await generator.asend(None)
+        assert await generator.asend(1) == (1, "execute_tool order_async")
+        with pytest.raises(KeyError):
+            await generator.athrow(KeyError())
+
+    generator = order()
+    next(generator)
+    assert generator.send(1) == (1, "execute_tool order")
+    asyncio.run(main())
+    spans = by_name(record)
+    assert spans["execute_tool order_async"]["attributes"][names.ERROR_TYPE] == "KeyError"
+
+
+def test_nothing_is_said_of_an_agent_that_is_over(record, caplog):
+    async def late():
+        await asyncio.sleep(0)
+        llmlat_otel.first_content()
+
+    async def main():
+        with llmlat_otel.agent("adviser"):
+            task = asyncio.create_task(late())
+        await task
+
+    asyncio.run(main())
+    tracer = record.tracer_provider.get_tracer("app")
+    with tracer.start_as_current_span("own", end_on_exit=False) as span, llmlat_otel.phase("tool"):
+        span.end()
+    assert "events" not in by_name(record)["invoke_agent adviser"]
+    assert not caplog.records
+
+
+def test_blocks_that_are_left_elsewhere_are_not_kept(record):
+    """Callbacks of one loop: what enters here is left in a context of its own."""
+    elsewhere = contextvars.copy_context()
+    gone = []
+    for _ in range(3):
+        block = llmlat_otel.tool("quote")
+        span = block.__enter__()
+        elsewhere.run(block.__exit__, None, None, None)
+        gone.append(weakref.ref(span))
+    with llmlat_otel.tool("quote"):
+        del block, span
+        gc.collect()
+        assert [each() for each in gone[:2]] == [None, None], "the last is in the context still"

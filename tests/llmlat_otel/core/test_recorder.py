@@ -250,3 +250,22 @@ def test_the_last_report_of_a_phase_counts():
 @pytest.mark.parametrize(("marks", "expected"), [(sent(), 30), (recorder(), None)])
 def test_when_the_request_was_sent(marks, expected):
     assert marks.request_sent_ns() == expected
+
+
+#  0    30    33   40   42   50          90
+#  |... |wait |....|pw|.|send|   wait    |finalize
+def test_a_body_before_the_response_is_a_redirects():
+    marks = sent()
+    marks.body_received(33)
+    marks.enter(Phase.POOL_WAIT, 40)
+    marks.enter(Phase.SEND, 42)
+    marks.enter(Phase.WAIT, 50)
+    marks.body_received(90)
+    assert lines(marks.finish(95))[3:] == [
+        ("send", 21, 30),
+        ("wait", 30, 33),
+        ("pool_wait", 40, 42),
+        ("send", 42, 50),
+        ("wait", 50, 90),
+        ("finalize", 90, 95),
+    ]

@@ -1,10 +1,11 @@
 """Proxies: whatever the user could do with the original still works."""
 
 import asyncio
-import gc
+import copy
 import inspect
-import threading
+import pickle
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -120,23 +121,6 @@ def test_a_stream_that_is_dropped_is_abandoned_at_once(log):
     assert log.lines == ["abandoned"]
 
 
-def test_what_the_garbage_collector_finds_is_ended_outside_of_it(log):
-    """The collector runs anywhere, also within a lock that ending a span would take."""
-    lock, ended = threading.Lock(), threading.Event()
-
-    def abandoned():
-        if lock.acquire(timeout=10):
-            ended.set()
-
-    log.abandoned = abandoned
-    cycle = [stream(fake(), log)]
-    cycle.append(cycle)
-    with lock:
-        del cycle
-        gc.collect()
-    assert ended.wait(timeout=10)
-
-
 def test_a_synchronous_stream_does_not_pass_for_an_asynchronous_one(log):
     synchronous, asynchronous = (
         SyncStream(fake(), log),
@@ -237,3 +221,14 @@ def test_a_wrapped_function_still_looks_like_itself():
     assert wrap(coroutine, wrapper).__doc__ == "What it does."
     assert inspect.isgeneratorfunction(wrap(generator, wrapper))
     assert inspect.signature(wrap(generator, wrapper)) == inspect.signature(generator)
+
+
+def test_a_proxy_is_copied_and_pickled_as_what_it_wraps(log):
+    response: Any = RawResponse({"a": 1}, log, lambda: None)
+    assert type(copy.copy(response)) is type(copy.deepcopy(response)) is dict
+    assert pickle.loads(pickle.dumps(stream(iter([1, 2]), log))).__next__() == 1
+    original = OwnStream(ManualClock(), [(0, "a")])
+    copied = copy.copy(stream(original, log))
+    assert type(copied) is OwnStream
+    with pytest.raises(TypeError, match="cannot pickle 'generator' object"):
+        pickle.dumps(stream((each for each in "ab"), log))

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from openai.types.chat import ChatCompletionChunk
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from llmlat_otel.core.recorder import PhaseRecorder
 from llmlat_otel.core.recording import Anchor, ToolCall
@@ -55,6 +55,8 @@ def tool_delta(index, call_id=None, name=None, arguments=None):
         (tool_delta(0, None, None, "{}"), ContentKind.TOOL_CALL),
         (tool_delta(0, "call-1"), None),
         ({"reasoning_content": "Hm"}, None),
+        ({"content": [{"type": "thinking", "thinking": []}]}, None),
+        ({"function_call": {"name": "quote", "arguments": ""}}, ContentKind.TOOL_CALL),
     ],
 )
 def test_content(delta, expected):
@@ -119,3 +121,58 @@ def test_what_the_call_asks_for():
     request = reader().request
     assert (request.model, request.streamed) == ("m", True)
     assert (request.server_address, request.server_port) == ("127.0.0.1", 443)
+
+
+def choices(*deltas):
+    """A chunk with one delta for each of several choices."""
+    every = [{"index": index, "delta": delta} for index, delta in enumerate(deltas)]
+    return ChatCompletionChunk.construct(id="c-1", model="m-2", created=1, choices=every)
+
+
+@pytest.mark.parametrize("deltas", [("text", "call"), ("call", "text"), ("call", "refusal")])
+def test_what_is_visible_in_one_choice_counts_before_a_tool_call_in_another(deltas):
+    known = {
+        "text": {"content": "Hi"},
+        "refusal": {"refusal": "No"},
+        "call": tool_delta(0, "a", "f"),
+    }
+    kind = reader().event(choices(*(known[each] for each in deltas)), 1, recorder())
+    assert kind is (ContentKind.REFUSAL if "refusal" in deltas else ContentKind.TEXT)
+
+
+def test_a_choice_without_a_delta_is_read_on():
+    read = reader()
+    choice = {"index": 0, "content_filter_offsets": {"check_offset": 1}, "finish_reason": "stop"}
+    event = ChatCompletionChunk.construct(id="c-1", model="m-2", created=1, choices=[choice])
+    assert read.event(event, 1, recorder()) is None
+    assert read.facts[names.GEN_AI_RESPONSE_FINISH_REASONS] == ("stop",)
+
+
+def test_a_tool_call_beside_text_is_read_too():
+    read, marks = reader(), recorder()
+    delta = {"content": "Hi", **tool_delta(0, "call-1", "quote", "{}")}
+    assert read.event(chunk(delta, "tool_calls"), 10, marks) is ContentKind.TEXT
+    assert marks.finish(60, StreamEnd.COMPLETE).tool_calls == (ToolCall("call-1", 10),)
+
+
+@pytest.mark.parametrize("index", [0, None], ids=["all 0", "none"])
+def test_tool_calls_that_are_not_counted_are_told_apart_by_name_and_id(index):
+    read, marks = reader(), recorder()
+    begun = tool_delta(index, "call-1", "quote", "")
+    grown = tool_delta(index, "made up anew", None, "{}")
+    other = tool_delta(index, "call-2", "quote", "{}")
+    for at_ns, delta in ((10, begun), (20, grown), (30, other)):
+        read.event(chunk(delta), at_ns, marks)
+    read.event(chunk({}, "tool_calls"), 40, marks)
+    assert marks.finish(60, StreamEnd.COMPLETE).tool_calls == (
+        ToolCall("call-1", 20),
+        ToolCall("call-2", 30),
+    )
+
+
+def test_a_finish_reason_that_is_not_sent_is_absent():
+    read = reader()
+    message = {"role": "assistant", "content": "Hi"}
+    choice = {"index": 0, "message": message, "finish_reason": None}
+    read.response(ChatCompletion.construct(id="c-1", model="m-2", choices=[choice]), recorder())
+    assert names.GEN_AI_RESPONSE_FINISH_REASONS not in read.facts

@@ -64,8 +64,9 @@ def draw_waterfall(placed: Placement, rows: Rows, page: Page) -> Iterator[Text]:
 
 def _layout(placed: Placement, rows: Rows, page: Page) -> _Layout:
     longest = max(_label(row, page.glyphs).cell_len for row in rows.drawn)
-    label = max(MIN_LABEL, min(longest, MAX_LABEL, page.width * 45 // 100))
-    bar = max(MIN_BAR, page.width - MARKS - label - DURATION - 2)
+    room = page.width - MARKS - DURATION - 2
+    label = max(MIN_LABEL, min(longest, MAX_LABEL, page.width * 45 // 100, room - MIN_BAR))
+    bar = max(MIN_BAR, room - label)
     whole = max(placed.operation(placed.root).duration_ns, 1)
     content = placed.content_ns
     tick = None if content is None else min(content * bar // whole, bar - 1)
