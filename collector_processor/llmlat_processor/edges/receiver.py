@@ -149,6 +149,7 @@ def _check_free(host: str, port: int) -> None:
     bare = host.strip("[]")
     family = socket.AF_INET6 if ":" in bare else socket.AF_INET
     try:
+        socket.getaddrinfo(bare, port, family)
         socket.create_server((bare, port), family=family).close()
     except socket.gaierror as error:
         why = f"cannot listen on {host}:{port}: {error.strerror}; {host} is no name of this machine"
