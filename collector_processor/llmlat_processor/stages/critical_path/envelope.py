@@ -17,13 +17,12 @@ from llmlat_processor.stages.critical_path.offer import Offer
 from llmlat_processor.stages.critical_path.tree import Node
 from llmlat_semconv.values import Evidence, SectionLabel
 
-FIRST_ENVELOPES: Final = frozenset((SectionLabel.WAIT, SectionLabel.UPSTREAM))
-NEXT_ENVELOPES: Final = FIRST_ENVELOPES | {SectionLabel.FIRST_CONTENT}
-
-Labels: TypeAlias = "frozenset[SectionLabel] | frozenset[None]"
+Labels: TypeAlias = "frozenset[SectionLabel | None]"
 """Labels of envelopes; None stands for time under no phase."""
 
-UNLABELLED: Final[frozenset[None]] = frozenset((None,))
+UNLABELLED: Final[Labels] = frozenset((None,))
+FIRST_ENVELOPES: Final[Labels] = frozenset((SectionLabel.WAIT, SectionLabel.UPSTREAM))
+NEXT_ENVELOPES: Final[Labels] = FIRST_ENVELOPES | {SectionLabel.FIRST_CONTENT}
 
 Loans = dict[SectionLabel, int]
 """Nanoseconds of `send` and `finalize` during which the callee was at work."""
@@ -41,6 +40,7 @@ class Envelope:
     """The pieces of a call under envelope phases, and the block to put an account in."""
 
     def __init__(self, node: Node, parts: Sequence[Part], labels: Labels) -> None:
+        self.node = node
         self.parts = parts
         self.inside: list[bool] = []
         self.total_ns = 0
@@ -51,15 +51,28 @@ class Envelope:
                 self.total_ns += length(part)
 
     def replaced(self, account: Sequence[Part]) -> list[Part]:
-        """The parts with the account in place of the longest block of envelopes."""
-        place = self._longest_block()
+        """The parts with the account in place of the longest block of envelopes.
+
+        Where there is none, all that was exchanged was lent: it stands after `send`, else
+        before `finalize`.
+        """
+        place = self._longest_block() if any(self.inside) else self._between()
         result: list[Part] = []
         for position, part in enumerate(self.parts):
             if position == place:
                 result.extend(account)
             if not self.inside[position]:
                 result.append(part)
-        return result
+        return [*result, *account] if place == len(self.parts) else result
+
+    def _between(self) -> int:
+        own = [
+            part[1] if isinstance(part, tuple) and part[0] is self.node else None
+            for part in self.parts
+        ]
+        if _SEND in own:
+            return len(own) - own[::-1].index(_SEND)
+        return own.index(_FINALIZE) if _FINALIZE in own else 0
 
     def _longest_block(self) -> int:
         best, best_size, start, size = 0, -1, 0, 0
@@ -76,26 +89,36 @@ class Envelope:
 
 def envelope_labels(node: Node) -> Labels:
     """What may be exchanged of a whole call; without envelope phases, time under no phase."""
-    if _has_envelopes(node):
-        return ENVELOPE_LABELS
-    return UNLABELLED
+    return ENVELOPE_LABELS | _unnamed(node) if _has_envelopes(node) else UNLABELLED
 
 
 def first_labels(node: Node) -> tuple[Labels, Labels]:
     """What may be exchanged up to the first output, and what where that is too short."""
     if _has_envelopes(node):
-        return FIRST_ENVELOPES, NEXT_ENVELOPES
+        unnamed = _unnamed(node)
+        return FIRST_ENVELOPES | unnamed, NEXT_ENVELOPES | unnamed
     return UNLABELLED, UNLABELLED
 
 
 def _has_envelopes(node: Node) -> bool:
-    facts = node.facts
-    return facts is not None and facts.has_envelopes and not facts.overflow_ns
+    return node.facts is not None and node.facts.has_envelopes
+
+
+def _unnamed(node: Node) -> Labels:
+    """Where durations overflowed and were left out, time under no phase may be theirs."""
+    return UNLABELLED if node.facts is not None and node.facts.overflow_ns else frozenset()
 
 
 def consumer_ns(node: Node) -> int:
     """How long the caller held the stream between its pulls."""
     return node.facts.consumer_ns if node.facts is not None else 0
+
+
+def consumer_inside_ns(node: Node, parts: Sequence[Part]) -> int:
+    """How much of that can lie in the envelopes of the path: it is part of streaming."""
+    if not _has_envelopes(node):
+        return consumer_ns(node)
+    return min(consumer_ns(node), sum(own_ns(node, parts, label) for label in STREAMING))
 
 
 def split_upstream(node: Node, parts: Sequence[Part], needed_ns: int) -> list[Part]:

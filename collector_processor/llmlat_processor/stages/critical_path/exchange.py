@@ -15,7 +15,7 @@ from llmlat_processor.stages.critical_path.account import Part
 from llmlat_processor.stages.critical_path.envelope import (
     Envelope,
     Labels,
-    consumer_ns,
+    consumer_inside_ns,
     envelope_labels,
     first_labels,
     lend,
@@ -26,7 +26,7 @@ from llmlat_processor.stages.critical_path.envelope import (
 )
 from llmlat_processor.stages.critical_path.held import note_held
 from llmlat_processor.stages.critical_path.offer import Offer, first_offer, whole_offer
-from llmlat_processor.stages.critical_path.tree import Node, Tree
+from llmlat_processor.stages.critical_path.tree import Call, Node, Tree
 from llmlat_semconv.values import Evidence, FindingKind, SectionLabel
 
 # Members looked up once: on Python 3.11 each look-up costs as much as a call.
@@ -60,7 +60,7 @@ def exchange_whole(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     call.send_overlap_ns = loans.get(_SEND, 0)
     note_held(tree, node, call, tolerance_ns)
     surplus = max(0, room_ns - offer.total_ns)
-    rest = _split(node, surplus, _CONSUMER, consumer_ns(node))
+    rest = _split(node, surplus, _CONSUMER, consumer_inside_ns(node, parts))
     return repaid(envelope.replaced([*offer.fitted(room_ns), *rest]), node, loans)
 
 
@@ -74,17 +74,26 @@ def exchange_first(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     envelope = Envelope(node, parts, primary)
     if offer is None or envelope.total_ns == 0 or _is_cut_short(node, envelope, primary):
         return parts
-    missing_ns = max(0, offer.total_ns - envelope.total_ns)
-    overlap = min(call.send_overlap_ns, missing_ns, own_ns(node, parts, _SEND))
-    room_ns = envelope.total_ns + overlap
-    if offer.total_ns > room_ns + tree.epsilon_ns(node, offer.node):
-        envelope = Envelope(node, split_upstream(node, parts, missing_ns - overlap), wider)
-        room_ns = envelope.total_ns + overlap
-        if offer.sure_ns > room_ns + tree.epsilon_ns(node, offer.node):
+    overlap = _overlap_ns(node, call, offer, parts, envelope.total_ns)
+    epsilon_ns = tree.epsilon_ns(node, offer.node)
+    missing_ns = offer.total_ns - envelope.total_ns - overlap
+    if missing_ns > epsilon_ns:
+        envelope = Envelope(node, split_upstream(node, parts, missing_ns), wider)
+        overlap = _overlap_ns(node, call, offer, parts, envelope.total_ns)
+        if offer.sure_ns > envelope.total_ns + overlap + epsilon_ns:
             return parts
+    room_ns = envelope.total_ns + overlap
     surplus = max(0, room_ns - offer.total_ns)
     rest = _split(node, surplus, _HELD, call.held_ns)
     return repaid(envelope.replaced([*offer.fitted(room_ns), *rest]), node, {_SEND: overlap})
+
+
+def _overlap_ns(node: Node, call: Call, offer: Offer, parts: list[Part], envelope_ns: int) -> int:
+    """How much of `send` the callee was at work: what one clock shows, else what is needed."""
+    overlap = min(call.send_overlap_ns, own_ns(node, parts, _SEND))
+    if offer.shares_clock_with(node):
+        return overlap
+    return min(overlap, max(0, offer.total_ns - envelope_ns))
 
 
 def _split(node: Node, surplus_ns: int, label: SectionLabel, amount_ns: int) -> list[Part]:

@@ -187,7 +187,13 @@ def _set_predecessors(tree: Tree, claims: Iterable[EdgeClaim]) -> None:
             successor.before.append(edge)
     for node in tree.order:
         if node.before is not None:
-            node.before.sort(key=lambda edge: (-edge.at_ns, edge.target.span.span_id))
+            node.before.sort(key=_latest_then_longest)
+
+
+def _latest_then_longest(edge: Before) -> tuple[int, int, bytes]:
+    """The order in which the walk takes what ended together: the earlier start, then the id."""
+    sibling = edge.chain[0]
+    return (-edge.at_ns, sibling.start_ns, sibling.span.span_id)
 
 
 def _siblings_above(tree: Tree, before: Node, after: Node) -> tuple[tuple[Node, ...], Node] | None:

@@ -164,7 +164,8 @@ def _content_before(sink: Sink) -> Before | None:
     """The streamed inference below the app's mark with the latest content before it."""
     shown = []
     for node in subtree(sink.node)[1:]:
-        at_ns = _shown(node.facts)
+        # Of any kind: that the app showed it is what the mark says.
+        at_ns = node.facts.first_content_ns if node.facts is not None else None
         if at_ns is not None and at_ns <= sink.at_ns and _same_clock(node, sink.node):
             shown.append((at_ns, node.span.span_id, node))
     if not shown:

@@ -141,8 +141,11 @@ class Node:
 
     @property
     def last_content_ns(self) -> int:
-        """Where the last envelope phase ends; the operation's own end where none is placed."""
-        placed = self.facts.outer if self.facts is not None else ()
+        """Where the last envelope phase ends; its own end unless they are placed, all of them."""
+        facts = self.facts
+        if facts is None or not ENVELOPE_LABELS.isdisjoint(facts.durations):
+            return self.end_ns
+        placed = facts.outer
         return max(
             (end for _, end, label, _ in placed if label in ENVELOPE_LABELS), default=self.end_ns
         )

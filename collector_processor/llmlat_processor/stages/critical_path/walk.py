@@ -123,6 +123,8 @@ def _still_open(chain: Sequence[Node]) -> list[Node]:
 
 def _climbed(node: Node, below: Node) -> Extent:
     """A call that is entered where its own callee began cannot be exchanged for it."""
+    if not below.remote and node.start_ns < node.last_content_ns <= below.start_ns:
+        return Extent.WHOLE
     if below.remote or node.facts is None or not node.facts.has_envelopes:
         return Extent.INNER
     return Extent.FIRST
@@ -205,7 +207,8 @@ class Walk:
                 break
             frame.position += 1
             if until - self.epsilon <= frame.cursor and (
-                pending is None or child.start_ns >= pending.at_ns
+                pending is None
+                or (child.start_ns >= pending.at_ns and child is not pending.chain[0])
             ):
                 return child
         return None
@@ -264,6 +267,15 @@ class Walk:
             floor = pushed.lo_ns = max(pushed.lo_ns, floor)
             pushed.cursor = max(pushed.cursor, floor)
         self.frames.extend(frames)
+        last = frames[-1]
+        node = last.node
+        if last.extent is _WHOLE and node.account is not None:
+            # Exchanged as a whole, then clipped: part of a call's waiting is no measure of it.
+            self.frames.pop()
+            tail_ns = node.end_ns - last.cursor
+            outer = self.frames[-1]
+            outer.items.append(cut(node.account, last.lo_ns - node.start_ns, tail_ns))
+            self._passed(outer, node, last.lo_ns)
 
     def _left(self, frame: Frame, inner: Frame, account: Account) -> None:
         if account.parts:
