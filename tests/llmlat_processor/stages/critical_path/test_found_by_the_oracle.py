@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from llmlat_semconv import events
 from llmlat_semconv.phases import Phase
 from tests.cases.outcome import Outcome
 from tests.llmlat_processor.stages.spans import (
@@ -20,7 +21,7 @@ ROOT = row("R", None, 0, 10)
 
 
 def mark(at: float) -> dict[str, object]:
-    return {"events": [{"name": "llmlat.first_content", "at": at}]}
+    return {"events": [{"name": events.LLMLAT_FIRST_CONTENT, "at": at}]}
 
 
 def test_of_two_predecessors_that_end_together_the_one_that_began_earlier_is_entered() -> None:
