@@ -1,9 +1,11 @@
 """Options of the whole test suite, and how hard Hypothesis tries."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from opentelemetry.context import get_current
 
 # The same examples in every run: a failure belongs to the change that caused it. Looking for new
 # ones is a run of its own: `pytest tests/properties --hypothesis-profile=thorough`.
@@ -26,3 +28,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=Path(__file__).parent / "cases" / "paths",
         help="folder of case files to run (default: tests/cases/paths)",
     )
+
+
+@pytest.fixture(autouse=True)
+def _contexts_are_left_as_they_were_found() -> Iterator[None]:
+    """A span that stays current would become the parent of another test's spans."""
+    before = get_current()
+    yield
+    assert get_current() == before

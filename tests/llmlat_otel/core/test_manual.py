@@ -364,14 +364,18 @@ def test_nothing_is_said_of_an_agent_that_is_over(record, caplog):
 
 def test_blocks_that_are_left_elsewhere_are_not_kept(record):
     """Callbacks of one loop: what enters here is left in a context of its own."""
-    elsewhere = contextvars.copy_context()
-    gone = []
-    for _ in range(3):
-        block = llmlat_otel.tool("quote")
-        span = block.__enter__()
-        elsewhere.run(block.__exit__, None, None, None)
-        gone.append(weakref.ref(span))
-    with llmlat_otel.tool("quote"):
-        del block, span
-        gc.collect()
-        assert [each() for each in gone[:2]] == [None, None], "the last is in the context still"
+
+    def enter_here_and_leave_elsewhere():
+        elsewhere = contextvars.copy_context()
+        gone = []
+        for _ in range(3):
+            block = llmlat_otel.tool("quote")
+            span = block.__enter__()
+            elsewhere.run(block.__exit__, None, None, None)
+            gone.append(weakref.ref(span))
+        with llmlat_otel.tool("quote"):
+            del block, span
+            gc.collect()
+            assert [each() for each in gone[:2]] == [None, None], "the last is in the context still"
+
+    contextvars.copy_context().run(enter_here_and_leave_elsewhere)
