@@ -53,7 +53,6 @@ class Instrumentor:
     def __init__(self, targets: Iterable[Target]) -> None:
         self._targets = tuple(targets)
         self._installed: list[_Installed] = []
-        self._is_waiting = False
         self._is_active = False
         self._lock = threading.RLock()
 
