@@ -1,8 +1,10 @@
 """Which operations are calls, which spans are only their transport, and who answers whom.
 
-chat ──────────────────────────      chat ─────────────────────────
-└ HTTP client span ───       =>      └ engine (the chat's callee) ──
-└ engine ──────────────
+    chat ──────────────────────────      chat ─────────────────────────
+      └ HTTP client span ───       =>      └ engine (the chat's callee) ──
+          └ engine ──────────────
+
+A transport that ends at the response's headers would else cut its callee short.
 """
 
 from __future__ import annotations

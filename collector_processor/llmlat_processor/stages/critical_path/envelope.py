@@ -1,8 +1,10 @@
 """The caller's waiting: which of its own time may be exchanged, and what it can lend beside it.
 
-send ███▒              ▒ the callee was already at work while the body was being sent
-wait   ▒▒▒▒▒▒▒▒
-finalize      ▒██      ▒ its last byte came while the caller was already finalizing
+    send     ███▒            ▒ the callee was already at work while the body was being sent
+    wait         ▒▒▒▒▒▒▒▒
+    finalize             ▒██ ▒ its last byte came while the caller was already finalizing
+
+What is lent is taken out of `send` and `finalize`, so that the sum stays what it was.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """Which operations an end waited for: joined children, and those that outlived their parent.
 
-parent  ──────────────          joined: ends before the parent does
-child   ──────
-child       ────────────      outlives it: joins the nearest ancestor that ends later,
-and before its start the path is in its own parent
+    parent  ──────────────          joined: ends before the parent does
+      child   ──────
+      child       ────────────      outlives it: joins the nearest ancestor that ends later,
+                                    and before its start the path is in its own parent
+
+Stamps are compared within one clock domain only.
 """
 
 from __future__ import annotations

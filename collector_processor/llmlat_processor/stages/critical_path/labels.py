@@ -1,9 +1,11 @@
 """Labels of the time that an operation owns: by position, then by what is left, in order.
 
-owned        ├──────────┤        ├──────────────┤      (children took what is between)
-phase spans     queue████                               by position, inner ones first
-durations    t█          decode██ ███████               fill what is left in contract order
-the rest                                 ········       work, tool ... or unobserved
+    owned        ├──────────┤        ├──────────────┤      (children took what is between)
+    phase spans     queue████                               by position, inner ones first
+    durations    t█          decode██ ███████               fill what is left, in contract order
+    the rest                                 ········       work, tool ... or unobserved
+
+Nothing is stretched or split in proportion: what no phase accounts for keeps no phase's name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Who is known to have waited for whom: links, tool calls, and where the edge leaves.
 
-chat  ├──────▼───────┤          ▼ the tool call's arguments are complete
-tool          ├────────┤        the edge leaves the chat there, though it goes on
-chat                    ├───┤   the next chat of the same agent waited for the tool
+    chat  ├──────▼───────┤          ▼ the tool call's arguments are complete
+    tool          ├────────┤        the edge leaves the chat there, though it goes on
+    chat                    ├───┤   the next chat of the same agent waited for the tool
+
+What nobody said is not an edge of this kind: it is inferred by the walk, from stamps.
 """
 
 from __future__ import annotations
@@ -81,6 +83,8 @@ def _tool_calls(tree: Tree) -> Iterator[EdgeClaim]:
     for node in tree.order:
         if node.facts is not None and node.facts.is_inference:
             turns.setdefault(agents[node], _Turns()).add(node)
+    for own_turns in turns.values():
+        own_turns.sort()
     for tool in tools:
         own = turns.get(agents[tool])
         if own is not None:
@@ -116,8 +120,8 @@ class _Turns:
     def __init__(self) -> None:
         self._chats: list[Node] = []
         self._asked: dict[str, list[tuple[int, bytes, Node]]] = {}
-        self._by_end: list[Node] = []
         self._by_start: list[Node] = []
+        self._by_end: list[Node] = []
 
     def add(self, chat: Node) -> None:
         """One more chat, and the tool calls in it whose arguments were complete."""
@@ -128,13 +132,19 @@ class _Turns:
                 asked = self._asked.setdefault(call_id, [])
                 asked.append((placed(event.at_ns, chat), chat.span.span_id, chat))
 
+    def sort(self) -> None:
+        """Put them in order, once all are there."""
+        self._by_start = sorted(self._chats, key=attrgetter("start_ns", "span.span_id"))
+        self._by_end = sorted(self._chats, key=attrgetter("end_ns", "span.span_id"))
+        for asked in self._asked.values():
+            asked.sort(key=itemgetter(0, 1))
+
     def edges_of(self, tool: Node) -> Iterator[EdgeClaim]:
         """From the chat that asked for a tool, and to the chat that waited for it.
 
         Small servers name calls alike in every turn, so of several the last one before the tool
         counts. Without an event, the chat that ended last before the tool is held to have asked.
         """
-        self._sort()
         call_id = tool.facts.tool_call_id if tool.facts is not None else ""
         asked = self._asked.get(call_id)
         if asked is not None:
@@ -149,14 +159,6 @@ class _Turns:
         following = bisect_left(self._by_start, tool.end_ns, key=_START)
         if following < len(self._by_start):
             yield EdgeClaim(tool, tool.end_ns, self._by_start[following])
-
-    def _sort(self) -> None:
-        if self._by_end is not self._chats:
-            self._by_start = sorted(self._chats, key=attrgetter("start_ns", "span.span_id"))
-            self._chats.sort(key=attrgetter("end_ns", "span.span_id"))
-            self._by_end = self._chats
-            for asked in self._asked.values():
-                asked.sort(key=itemgetter(0, 1))
 
 
 def placed(at_ns: int, node: Node) -> int:

@@ -1,9 +1,11 @@
 """Where the path to the first useful content ends, and from where it is walked.
 
-(1) the app says so (event llmlat.first_content)
-(2) the root's own first content
-(3) the earliest first content of a streamed inference that no tool, no retrieval and no
-second agent stands above
+    (1) the app says so (an event of its own)
+    (2) the root's own first content
+    (3) the earliest first content of a streamed inference that no tool, no retrieval and no
+        second agent stands above
+
+Of these the first that holds; else the path is absent, and says why.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """How much longer an operation off the path could have been without moving the end.
 
-S  ├──────────────────────────┤
-t1   ├──────────────┤                on the path
-t2   ├─────────┤╌╌╌╌                 slack: up to where t1 held the next one back
-L2                   ├────────┤      waits for whatever had ended
+    S   ├──────────────────────────┤
+    t1    ├──────────────┤                on the path
+    t2    ├─────────┤╌╌╌╌                 slack: up to where t1 held the next one back
+    L2                    ├────────┤      waits for whatever had ended
+
+A lower bound: where the data leaves open who waited, nobody may be pushed.
 """
 
 from __future__ import annotations
