@@ -106,13 +106,21 @@ def _trimmed(part: Part, skip_ns: int, take_ns: int) -> Part:
     return cut(part, skip_ns, part.total_ns - skip_ns - take_ns)
 
 
-def edges(account: Account) -> Iterator[EdgeRow]:
-    """Every edge of an account and of those that it holds."""
+def edges(account: Account) -> tuple[list[EdgeRow], bool]:
+    """Every edge of an account and of those that it holds, and whether any of these is cut.
+
+    The edges of a cut account are all there, those of the part that was cut off too.
+    """
+    rows: list[EdgeRow] = []
+    is_cut = False
     stack: list[Account] = [account]
     while stack:
         holder = stack.pop()
-        yield from holder.edges
+        rows.extend(holder.edges)
         for part in holder.parts:
-            if isinstance(part, tuple):
-                continue
-            stack.append(part if isinstance(part, Account) else part.account)
+            if isinstance(part, Account):
+                stack.append(part)
+            elif isinstance(part, Slice):
+                stack.append(part.account)
+                is_cut = True
+    return rows, is_cut

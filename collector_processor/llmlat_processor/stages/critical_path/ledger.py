@@ -39,11 +39,10 @@ def _trailing(root: Node, below: Sequence[Node]) -> dict[Span, int]:
     """What went on after the root's end, or after the last output of an answer to a call."""
     trailing: dict[Span, int] = {}
     for node in below:
+        late = node.end_ns - root.end_ns
         if node.output is not None:
             late = node.end_ns - node.start_ns - node.output.total_ns
-        else:
-            late = node.end_ns - root.end_ns if node.domain == root.domain else 0
-        if late > 0:
+        if late > 0 and (node.output is not None or node.domain == root.domain):
             trailing[node.span] = late
     return trailing
 

@@ -92,8 +92,10 @@ def _path(top: Node, account: Account) -> tuple[Path, dict[Node, int]]:
         at_ns += size
     _pass_through(self_times)
     self_times.setdefault(top, 0)
-    passed = {node.span.span_id for node in self_times}
-    rows = [row for row in edges(account) if row[1] in passed]
+    rows, is_cut = edges(account)
+    if is_cut:
+        passed = {node.span.span_id for node in self_times}
+        rows = [row for row in rows if row[1] in passed]
     return Path(top.span, tuple(sections), tuple(rows)), self_times
 
 

@@ -187,7 +187,7 @@ class Walk:
                 add((node, label, _DERIVED, cursor - until))
             if start < until:
                 add((child, _WORK, _DERIVED, until - start))
-            if previous is not None:
+            if previous is not None and previous is not child:
                 note((child.span.span_id, previous.span.span_id, INFERRED))
             cursor, previous = start, child
         else:
@@ -216,7 +216,7 @@ class Walk:
     def _enter(self, frame: Frame, child: Node) -> bool:
         if child.until_ns < frame.cursor:
             frame.own(child.until_ns)
-        if frame.previous is not None:
+        if frame.previous is not None and frame.previous is not child:
             self.edges.append((child.span.span_id, frame.previous.span.span_id, INFERRED))
         if child.parent is not frame.node:
             return self._push_adopted(frame, child)
