@@ -42,7 +42,7 @@ demo: $(VENV)/.locked-demo ## one compound request on a real model, explained
 
 # ── For contributors ─────────────────────────────────────────────────────────────────────────────
 
-test: $(VENV)/.locked-dev ## every test
+test: $(VENV)/.locked-dev $(VENV)/.locked-openai-1 ## every test
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: format lint types imports rules contract ## every rule of the repository
@@ -77,7 +77,7 @@ semconv: $(VENV)/.locked-dev ## regenerate code and docs from the contract, then
 bench: $(VENV)/.locked-dev ## the measurements of bench/README.md
 	@$(BIN)/python -m bench $(ARGS)
 
-coverage: $(VENV)/.locked-dev ## every test, and the lines that none of them reaches
+coverage: $(VENV)/.locked-dev $(VENV)/.locked-openai-1 ## every test, and the lines that none of them reaches
 	@$(BIN)/python -m coverage run -m pytest $(ARGS)
 	@$(BIN)/python -m coverage report
 
@@ -93,6 +93,12 @@ $(VENV)/.locked-demo: INEXACT := --inexact
 $(VENV)/.locked-%: $(VENV)/.uv-$(UV_VERSION) pyproject.toml uv.lock
 	@echo "Installing what '$*' needs into $(VENV) ..."
 	@$(BIN)/uv sync --frozen $(INEXACT) --extra $*
+	@touch $@
+
+# Another version of a library, beside the locked one: tests run programs of their own with it.
+$(VENV)/.locked-openai-1: $(VENV)/.uv-$(UV_VERSION) tests/peers/openai-1.txt
+	@echo "Installing openai 1 for the tests into $(VENV)/peers ..."
+	@$(BIN)/uv pip sync --quiet --target $(VENV)/peers/openai-1 tests/peers/openai-1.txt
 	@touch $@
 
 $(VENV)/.uv-$(UV_VERSION):

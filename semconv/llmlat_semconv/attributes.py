@@ -143,6 +143,10 @@ LLMLAT_RELAY_HOLD_MAX: Final[str] = "llmlat.relay.hold.max"
 #: Time that a gateway held events, summed: upstream event received to downstream event sent.
 #: (double, s)
 LLMLAT_RELAY_HOLD_SUM: Final[str] = "llmlat.relay.hold.sum"
+#: How long a gateway says that it held the request itself, its upstream left out. (double, s)
+LLMLAT_REPORTED_OVERHEAD_DURATION: Final[str] = "llmlat.reported.overhead.duration"
+#: How long the peer says that it worked on the request, phases unknown. (double, s)
+LLMLAT_REPORTED_PROCESSING_DURATION: Final[str] = "llmlat.reported.processing.duration"
 #: The producer's own id of the request. (string)
 LLMLAT_REQUEST_ID: Final[str] = "llmlat.request.id"
 #: Scheduling priority asked for, as the engine counts it. (int, 1)
@@ -153,7 +157,8 @@ LLMLAT_REQUEST_ROUTE: Final[str] = "llmlat.request.route"
 LLMLAT_REQUEST_WORKFLOW: Final[str] = "llmlat.request.workflow"
 #: What the first useful content was. (string)
 LLMLAT_RESPONSE_FIRST_CONTENT_KIND: Final[str] = "llmlat.response.first_content.kind"
-#: From the entry of the call to the first event that carries useful content. (double, s)
+#: From the start of the span that says so to the first event that carries useful content.
+#: (double, s)
 LLMLAT_RESPONSE_TIME_TO_FIRST_CONTENT: Final[str] = "llmlat.response.time_to_first_content"
 LLMLAT_RETRIEVAL_DURATION: Final[str] = "llmlat.retrieval.duration"
 #: Name of the source that a retrieval asked. (string)

@@ -245,6 +245,9 @@ class StreamEnd(Value):
 
     #: It was read to its end.
     COMPLETE = "complete"
+    #: It was read to its end, which came before what its protocol ends with (a finish reason, a
+    #: terminal event).
+    INCOMPLETE = "incomplete"
     #: The caller closed it before its end.
     CLOSED_EARLY = "closed_early"
     #: The caller dropped it; it ended at the last event seen.
