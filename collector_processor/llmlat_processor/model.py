@@ -280,7 +280,11 @@ class Path:
 
     @property
     def edges(self) -> tuple[Edge, ...]:
-        """Between which siblings the path went; made on demand, since few ask."""
+        """Between which siblings the path went; made on demand, since few ask.
+
+        From the last child to its parent there is one only where that says that it waited for
+        it, or where the child outlived its own parent.
+        """
         return tuple(map(Edge._make, self.edge_rows))
 
     @property

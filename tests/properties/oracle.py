@@ -34,10 +34,11 @@ from tests.properties.oracle_facts import (
     shows_content,
     without_first,
 )
+from tests.properties.oracle_reports import LAST_OUTPUTS, STREAMING, Callee, reported
 
 PRECEDING: Final = (LinkRelationship.FOLLOWS.value, LinkRelationship.RETRY_OF.value)
-LAST_OUTPUTS: Final = ("decode", "detokenize", "relay")
 FIRST_ENVELOPES: Final = frozenset(("wait", "upstream"))
+NEXT_ENVELOPES: Final = FIRST_ENVELOPES | {"first_content"}
 HOLD: Final = 5
 UNOBSERVED: Final = SectionLabel.UNOBSERVED.value
 
@@ -195,21 +196,6 @@ def _fill(
 
 
 @dataclass(slots=True)
-class Callee:
-    """What a call can be exchanged for: sections, and where they stand if one clock shows it."""
-
-    sections: list[Section]
-    start: int | None = None
-    end: int | None = None
-    ends_with_last_byte: bool = False
-
-    @property
-    def amount(self) -> int:
-        """C."""
-        return sum(section.amount for section in self.sections)
-
-
-@dataclass(slots=True)
 class Exchange:
     """One call whose own time, tick by tick, is `pieces`; the path enters it at `high`."""
 
@@ -227,19 +213,36 @@ class Exchange:
             return self.pieces if clipped else self.with_consumer()
         if clipped and not (self.oracle.fits(self.call) and self.has_whole_wait()):
             return self.pieces
-        for envelopes in (FIRST_ENVELOPES, ENVELOPES_BY_NAME)[not clipped :]:
-            mine = self.under(*envelopes)
-            if not self.call.phases & ENVELOPES_BY_NAME:
-                mine = [at for at, one in self.pieces if one.label not in self.call.phases]
+        for envelopes in self.envelopes(clipped, bool(callees)):
+            mine = self.mine(envelopes)
             # What is bounded is cut only where nothing wider is left to be exchanged.
-            room = None if envelopes is FIRST_ENVELOPES else len(mine)
-            callee = self.measured(callees[0], clipped) if callees else self.reported(room, clipped)
+            room = None if clipped and envelopes is FIRST_ENVELOPES else len(mine)
+            callee = (
+                self.measured(callees[0], clipped)
+                if callees
+                else reported(self.call, room, clipped)
+            )
             done = self.exchanged(mine, callee, clipped) if callee else None
             if done is not None:
                 return done
         if not clipped:
             self.oracle.too_long.add(self.call.id)
         return self.pieces if callees and clipped else self.with_consumer()
+
+    def envelopes(self, clipped: bool, is_measured: bool) -> Sequence[frozenset[str]]:
+        """What may be exchanged: the narrower first, if there are two."""
+        if clipped:
+            return FIRST_ENVELOPES, ENVELOPES_BY_NAME
+        if is_measured or not reported(self.call, None, clipped=False).is_part:
+            return (ENVELOPES_BY_NAME,)
+        sure = reported(self.call, 0, clipped=False).amount  # with all that is bounded cut away
+        return (FIRST_ENVELOPES if sure <= len(self.mine(FIRST_ENVELOPES)) else NEXT_ENVELOPES,)
+
+    def mine(self, envelopes: frozenset[str]) -> list[int]:
+        """The ticks that may be exchanged; without envelopes, those under no phase."""
+        if self.call.phases & ENVELOPES_BY_NAME:
+            return self.under(*envelopes)
+        return [at for at, one in self.pieces if one.label not in self.call.phases]
 
     def under(self, *labels: str) -> list[int]:
         """The call's own ticks under some labels."""
@@ -254,26 +257,13 @@ class Exchange:
 
     def with_consumer(self) -> list[tuple[int, Section]]:
         """Nobody answered for it: the end of the stream is the time that the reader held it."""
-        streaming = self.under("first_content", "stream")
+        streaming = self.under(*STREAMING)
         held = streaming[max(0, len(streaming) - self.call.raw.get("consumer", 0)) :]
         return [(at, self.own("consumer") if at in held else one) for at, one in self.pieces]
 
     def own(self, label: str, amount: int = 1) -> Section:
         """What the call itself answers for."""
         return Section(self.call.id, label, amount)
-
-    def reported(self, room: int | None, clipped: bool) -> Callee | None:
-        """A virtual callee: up to prefill where clipped; what is only bounded is cut to fit."""
-        known = sorted(self.call.raw["reported"].items(), key=lambda item: order_of(item[0]))
-        if clipped:
-            known = [(p, n) for p, n in known if order_of(p) <= order_of("prefill")]
-        excess = max(0, sum(amount for _, amount in known) - room) if room is not None else 0
-        sections = []
-        for phase, amount in known:
-            cut = min(amount, excess) if phase in self.call.raw.get("bounded", ()) else 0
-            excess -= cut
-            sections.append(self.own(phase, amount - cut))
-        return Callee(sections)
 
     def measured(self, callee: Operation, clipped: bool) -> Callee | None:
         """The callee's own path to its first output where clipped, else to its last."""
@@ -324,13 +314,29 @@ class Exchange:
         kept = [(at, section) for at, section in self.pieces if at not in gone]
         after_send = max((at + 1 for at in send), default=min(gone, default=0))
         position = _longest_run(mine) if mine else after_send
-        return kept + [
-            (position, one) for one in [*callee.sections, *self.rest(surplus, mine, clipped)]
-        ]
+        if not callee.is_part:
+            rest = list(self.rest(surplus, mine, clipped))
+            return [(position, one) for one in [*callee.sections, *rest]] + kept
+        # Nobody answers for what follows a part: it is called what it was.
+        labels = dict(self.pieces)
+        same = [self.own(labels[max(mine)].label, surplus)] if mine else []
+        done = [(position, one) for one in [*callee.sections, *same]] + kept
+        return done if clipped else self.consumed(done)
+
+    def consumed(self, pieces: list[tuple[int, Section]]) -> list[tuple[int, Section]]:
+        """The same with the end of what streams as the time that the reader held it."""
+        owed, done = self.call.raw.get("consumer", 0), list[tuple[int, Section]]()
+        for at, one in sorted(pieces, key=lambda piece: piece[0])[::-1]:
+            is_mine = one.of == self.call.id and one.label in STREAMING
+            taken = min(owed, one.amount) if is_mine else 0
+            owed -= taken
+            done.append((at, self.own("consumer", taken)))
+            done.append((at, Section(one.of, one.label, one.amount - taken)))
+        return done[::-1]
 
     def rest(self, surplus: int, mine: list[int], clipped: bool) -> Iterator[Section]:
         """What of the waiting the callee doesn't account for."""
-        streaming = self.under("first_content", "stream")
+        streaming = self.under(*STREAMING)
         known = self.call.phases & ENVELOPES_BY_NAME
         recorded = len(mine) if not known else len(set(streaming) & set(mine))
         # It is one amount for the whole stream: nobody knows how much came before a clip.

@@ -169,3 +169,14 @@ def test_calls(case: Case) -> None:
     for root in process(spans_of(case), EXACT).paths.roots:
         name = name_of(root.root.span_id)
         assert _as_sections(case, root.e2e) == oracle.e2e(oracle.operations[name])
+
+
+def _is_told(case: Case) -> bool:
+    """Whether somebody whom nobody saw has reported of themselves."""
+    operations = forest(case).values()
+    return any("reported" in each.raw and not each.callees() for each in operations)
+
+
+@given(call_traces().map(_within_reach).filter(_is_told))
+def test_what_peers_report(case: Case) -> None:
+    _assert_same(case)

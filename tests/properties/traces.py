@@ -180,6 +180,19 @@ _OUTCOMES: Final[Sequence[Json]] = (
 )
 
 
+_TAKEN: Final = st.integers(0, 30)
+_REPORTS: Final = st.one_of(
+    st.fixed_dictionaries(
+        {"queue": st.just(2), "prefill": _TAKEN, "decode": st.just(4)},
+        optional={"upstream": _TAKEN},
+    ),
+    st.fixed_dictionaries({"tokenize": st.just(1), "queue": _TAKEN}, optional={"upstream": _TAKEN}),
+    st.fixed_dictionaries({"queue": _TAKEN, "prefill": _TAKEN}),
+    st.fixed_dictionaries({"upstream": _TAKEN}),
+)
+"""Of an engine, of a gateway before it, or of both; the whole of it, or a part."""
+
+
 def _describe_inference(growth: _Growth, call: RawSpan) -> None:
     """Client phases as spans or as durations, what the peer reported, and what it asked for."""
     sent, received, useful, last = growth.cuts(call["start"], call["end"], 4)[1:-1]
@@ -202,9 +215,9 @@ def _describe_inference(growth: _Growth, call: RawSpan) -> None:
         call["events"] = [{"name": events.LLMLAT_TOOL_CALL, "at": at, "call_id": call_id}]
     if growth.draw(st.sampled_from((False, False, True))):
         call["consumer"] = growth.draw(st.integers(0, last - received))
-    if growth.draw(st.sampled_from((False, False, True))):
-        call["reported"] = {"queue": 2, "prefill": growth.draw(st.integers(0, 30)), "decode": 4}
-        call["bounded"] = ["queue"]
+    if growth.draw(st.booleans()):
+        call["reported"] = growth.draw(_REPORTS)
+        call["bounded"] = [each for each in ("upstream", "queue") if each in call["reported"]]
     _add_phases(growth, call, phases)
 
 

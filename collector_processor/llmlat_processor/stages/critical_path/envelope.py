@@ -67,6 +67,14 @@ class Envelope:
                 result.append(part)
         return [*result, *account] if place == len(self.parts) else result
 
+    def rest(self, size_ns: int) -> Part:
+        """What of the envelopes stands after an account that goes no further: their last piece."""
+        pieces = zip(self.parts, self.inside, strict=True)
+        last = next((part for part, inside in reversed(list(pieces)) if inside), None)
+        if not isinstance(last, tuple):
+            return self.node, SectionLabel.WAIT, _MEASURED, size_ns
+        return last[0], last[1], last[2], size_ns
+
     def _between(self) -> int:
         own = [
             part[1] if isinstance(part, tuple) and part[0] is self.node else None

@@ -48,7 +48,7 @@ def exchange_whole(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     offer = None if call.split else whole_offer(node, call)
     if offer is None:
         return standing(node, parts)
-    envelope = Envelope(node, parts, envelope_labels(node))
+    envelope = _envelope_of(node, parts, offer)
     needed_ns = offer.sure_ns - envelope.total_ns
     loans = lend(node, offer, parts, needed_ns)
     room_ns = envelope.total_ns + sum(loans.values())
@@ -60,8 +60,23 @@ def exchange_whole(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     call.send_overlap_ns = loans.get(_SEND, 0)
     note_held(tree, node, call, tolerance_ns)
     surplus = max(0, room_ns - offer.total_ns)
+    if offer.is_part:
+        told = [*offer.fitted(room_ns), envelope.rest(surplus)]
+        return standing(node, repaid(envelope.replaced(told), node, loans))
     rest = _split(node, surplus, _CONSUMER, consumer_inside_ns(node, parts))
     return repaid(envelope.replaced([*offer.fitted(room_ns), *rest]), node, loans)
+
+
+def _envelope_of(node: Node, parts: list[Part], offer: Offer) -> Envelope:
+    """What a whole call's callee answers for: an account that is only a part, for its beginning."""
+    if not offer.is_part:
+        return Envelope(node, parts, envelope_labels(node))
+    primary, wider = first_labels(node)
+    first = Envelope(node, parts, primary)
+    missing_ns = offer.sure_ns - first.total_ns
+    if missing_ns <= 0:
+        return first
+    return Envelope(node, split_upstream(node, parts, missing_ns), wider)
 
 
 def exchange_first(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
@@ -85,6 +100,8 @@ def exchange_first(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     room_ns = envelope.total_ns + overlap
     surplus = max(0, room_ns - offer.total_ns)
     rest = _split(node, surplus, _HELD, call.held_ns)
+    if offer.is_part:
+        rest = [envelope.rest(surplus)]
     return repaid(envelope.replaced([*offer.fitted(room_ns), *rest]), node, {_SEND: overlap})
 
 

@@ -42,6 +42,9 @@ NESTED: Final[Mapping[SectionLabel, tuple[SectionLabel, ...]]] = {
 CONTRACT_ORDER: Final[Mapping[SectionLabel, int]] = {
     SectionLabel(phase.value): facts.order for phase, facts in FACTS.items()
 }
+ENGINE_LABELS: Final = frozenset(
+    SectionLabel(phase.value) for phase, facts in FACTS.items() if facts.boundary is Boundary.ENGINE
+)
 LAST_OUTPUT: Final = frozenset((SectionLabel.DECODE, SectionLabel.DETOKENIZE, SectionLabel.RELAY))
 FIRST_OUTPUT: Final = (SectionLabel.PREFILL, SectionLabel.UPSTREAM)
 

@@ -26,10 +26,11 @@ _UNTIL = attrgetter("until_ns")
 
 
 def join_children(tree: Tree) -> None:
-    """Fill `joined` of every node of a tree whose calls are known."""
+    """Fill `joined` of every node of a tree whose calls are known, and `awaited` of the tree."""
     speaking = [node for node in tree.order if node.span.events or node.span.links]
     by_id = {node.span.span_id: node for node in tree.order} if speaking else {}
-    joining = _Joining(tree, frozenset(_awaited(speaking, by_id)))
+    tree.awaited = frozenset(_awaited(speaking, by_id))
+    joining = _Joining(tree)
     for parent in tree.order:
         if parent.children:
             joining.join_children(parent)
@@ -68,9 +69,9 @@ def _identity(text: object) -> bytes:
 class _Joining:
     """Who waits for which child."""
 
-    def __init__(self, tree: Tree, awaited: frozenset[Node]) -> None:
+    def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self._awaited = awaited
+        self._awaited = tree.awaited
         self._heights = _Heights()
         self._ends_of: Node | None = None
         self._ends: list[int] = []

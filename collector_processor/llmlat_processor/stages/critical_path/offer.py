@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llmlat_processor.stages.critical_path.account import Account, Part, Piece, Slice, cut
-from llmlat_processor.stages.critical_path.facts import CONTRACT_ORDER, Facts
+from llmlat_processor.stages.critical_path.facts import (
+    CONTRACT_ORDER,
+    ENGINE_LABELS,
+    ENVELOPE_LABELS,
+    LAST_OUTPUT,
+    NESTED,
+    Facts,
+)
+from llmlat_processor.stages.critical_path.held import STREAMING
 from llmlat_processor.stages.critical_path.tree import Call, Node
 from llmlat_semconv.values import Evidence, SectionLabel
 
@@ -19,6 +27,8 @@ class Offer:
         node: who says so; the caller itself where only its peer's report is known.
         bounded_ns: how much of it is only an upper bound and may be cut to what fits.
         last_byte: the callee's last output is its last byte.
+        is_part: it does not reach the output that is asked for: what is left of the waiting is
+            still the callee's, and no transit.
     """
 
     node: Node
@@ -26,6 +36,7 @@ class Offer:
     total_ns: int
     bounded_ns: int = 0
     last_byte: bool = False
+    is_part: bool = False
 
     @property
     def sure_ns(self) -> int:
@@ -74,20 +85,68 @@ def first_offer(node: Node, call: Call) -> Offer | None:
     return _reported(node, node.facts, SectionLabel.PREFILL)
 
 
+# A peer, and the gateways before it, may report of themselves side by side: what a gateway calls
+# its `upstream` is the engine's time once more.
+#
+#   upstream  ├─────────────────────────┤     the head of the response: in a stream, no output yet
+#   engine      queue ██ prefill ███           all of it, or only as much as the engine has said
+#   path        queue ██ prefill ███ upstream ▒
+#
+# Where the engine's account is whole it stands alone, and what the gateway had beyond it is
+# transit. Where it is not, the rest of `upstream` stands: whose time it was, nobody has said.
+
+
 def _reported(node: Node, facts: Facts | None, last: SectionLabel | None) -> Offer | None:
-    """A virtual callee: the durations that the peer reported, in contract order."""
-    if facts is None or not facts.reported or (last is not None and last not in facts.reported):
+    """A virtual callee: the durations that the peer reported, in contract order.
+
+    Args:
+        node: the caller.
+        facts: its facts.
+        last: the phase that ends with the output that is asked for; None for the last output.
+    """
+    if facts is None or not facts.reported:
         return None
-    labels = sorted(facts.reported, key=lambda label: CONTRACT_ORDER[label])
+    reported = facts.reported
     if last is not None:
-        labels = [label for label in labels if CONTRACT_ORDER[label] <= CONTRACT_ORDER[last]]
-    pieces: list[Piece] = []
-    bounded = 0
-    for label in labels:
-        size, evidence = facts.reported[label]
-        pieces.append((node, label, evidence, size))
-        bounded += size if evidence is Evidence.BOUNDED else 0
-    return Offer(node, pieces, sum(piece[3] for piece in pieces), bounded)
+        limit = CONTRACT_ORDER[last]
+        reported = {each: reported[each] for each in reported if CONTRACT_ORDER[each] <= limit}
+    sizes = {
+        label: reported[label][0] for label in sorted(reported, key=CONTRACT_ORDER.__getitem__)
+    }
+    is_whole = last in sizes if last is not None else not LAST_OUTPUT.isdisjoint(sizes)
+    _take_out_nested(sizes)
+    _take_out_of_envelopes(sizes, is_whole)
+    if last is None and SectionLabel.UPSTREAM in sizes:
+        is_whole = is_whole or _came_whole(facts)
+    pieces: list[Piece] = [(node, each, reported[each][1], size) for each, size in sizes.items()]
+    bounded = sum(piece[3] for piece in pieces if piece[2] is Evidence.BOUNDED)
+    total_ns = sum(sizes.values())
+    return Offer(node, pieces, total_ns, bounded, is_part=not is_whole) if sizes else None
+
+
+def _came_whole(facts: Facts) -> bool:
+    """Whether the response was there when its head was."""
+    return not (facts.streamed or any(facts.total_ns(label) for label in STREAMING))
+
+
+def _take_out_nested(sizes: dict[SectionLabel, int]) -> None:
+    for label in NESTED.keys() & sizes.keys():
+        holder = next((outer for outer in NESTED[label] if outer in sizes), None)
+        if holder is not None:
+            sizes[label] = min(sizes[label], sizes[holder])
+            sizes[holder] -= sizes[label]
+
+
+def _take_out_of_envelopes(sizes: dict[SectionLabel, int], is_whole: bool) -> None:
+    """Engine phases replace as much of envelopes as they take; what is left comes after them."""
+    inner_ns = sum(size for label, size in sizes.items() if label in ENGINE_LABELS)
+    if ENGINE_LABELS.isdisjoint(sizes):
+        return
+    for label in [each for each in sizes if each in ENVELOPE_LABELS]:
+        size = sizes.pop(label)
+        if not is_whole and size > inner_ns:
+            sizes[label] = size - inner_ns
+        inner_ns = max(0, inner_ns - size)
 
 
 def _ends_at_last_byte(callee: Node) -> bool:

@@ -185,11 +185,16 @@ class Node:
 
 @dataclass(slots=True)
 class Tree:
-    """All nodes reachable from the roots, parents first, and what was found on the way."""
+    """All nodes reachable from the roots, parents first, and what was found on the way.
+
+    Attributes:
+        awaited: those that their parent says it waited for.
+    """
 
     aligned: AlignedTrace
     roots: list[Node]
     order: list[Node]
+    awaited: frozenset[Node] = frozenset()
     findings: list[Finding] = field(default_factory=list)
     steps: int = 0
 

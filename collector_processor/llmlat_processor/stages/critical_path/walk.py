@@ -171,6 +171,9 @@ class Walk:
         if label is None or frame.pending is not None:
             return
         joined, position, previous = node.joined, frame.position, frame.previous
+        awaited = self.tree.awaited
+        if awaited and previous is None and not awaited.isdisjoint(joined[position : position + 1]):
+            return
         add, note = frame.items.append, self.edges.append
         for position in range(frame.position, len(joined)):
             child = joined[position]
@@ -216,7 +219,10 @@ class Walk:
     def _enter(self, frame: Frame, child: Node) -> bool:
         if child.until_ns < frame.cursor:
             frame.own(child.until_ns)
-        if frame.previous is not None and frame.previous is not child:
+        if frame.previous is None:
+            if child in self.tree.awaited and child.parent is frame.node:
+                self.edges.append((child.span.span_id, frame.node.span.span_id, EXPLICIT))
+        elif frame.previous is not child:
             self.edges.append((child.span.span_id, frame.previous.span.span_id, INFERRED))
         if child.parent is not frame.node:
             return self._push_adopted(frame, child)

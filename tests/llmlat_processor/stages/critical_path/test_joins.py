@@ -260,6 +260,18 @@ def test_the_parent_waited_for_a_one_way_child_if_it_says_so() -> None:
     assert on_path(found) == {"R", "a"}
 
 
+@pytest.mark.parametrize("op", ["execute_tool", None])
+def test_how_the_end_of_the_parent_is_known_is_said(op: str | None) -> None:
+    last, first = (
+        row(name, "R", start, start + 30, op=op) for name, start in (("a", 50), ("b", 10))
+    )
+    said = explained(row("R", None, 0, 100, **joins("a", "b")), last, first)
+    assert (said.edge("a > R", None), said.edge("b > a", None)) == ("explicit", "inferred")
+    other = explained(row("R", None, 0, 100, **joins("b")), last, first)
+    assert other.edge("a > R", None) == "no such edge"
+    assert placed(other) == placed(said)
+
+
 def test_a_link_from_the_parent_says_the_same() -> None:
     found = explained(ROOT, row("a", "R", 10, 80, **ASYNC), links=[link("R", "a", "joined")])
     assert on_path(found) == {"R", "a"}
