@@ -25,7 +25,7 @@ TYPED := $(wildcard src collector_processor semconv checks bench examples tests)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check format lint types imports rules contract fix semconv bench coverage clean
+.PHONY: help demo example test check format lint types imports rules contract fix semconv bench soak coverage clean
 
 help: ## this list
 	@echo "llmlat-otel: where did the time of this LLM request go?"
@@ -39,6 +39,9 @@ help: ## this list
 
 demo: $(VENV)/.locked-demo ## one compound request on a real model, explained
 	@$(BIN)/python examples/adviser/demo.py $(if $(ENGINE),--engine $(ENGINE)) $(ARGS)
+
+example: $(VENV)/.locked-dev ## one of examples/, explained: NAME=one-import, manual-phases, fastapi-app
+	@$(BIN)/python examples/offline.py $(or $(NAME),one-import) $(ARGS)
 
 # ── For contributors ─────────────────────────────────────────────────────────────────────────────
 
@@ -76,6 +79,9 @@ semconv: $(VENV)/.locked-dev ## regenerate code and docs from the contract, then
 
 bench: $(VENV)/.locked-dev ## the measurements of bench/README.md
 	@$(BIN)/python -m bench $(ARGS)
+
+soak: $(VENV)/.locked-dev ## 100,000 calls and 10,000 abandoned streams, and nothing grows
+	@$(BIN)/python -m bench soak $(ARGS)
 
 coverage: $(VENV)/.locked-dev $(VENV)/.locked-openai-1 ## every test, and the lines that none of them reaches
 	@$(BIN)/python -m coverage run -m pytest $(ARGS)

@@ -9,11 +9,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
-from importlib.metadata import version
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points, version
 from typing import Final
 
 DISTRIBUTION: Final = "llmlat-otel"
+COMMANDS: Final = "llmlat_commands"
+"""The entry points of commands that others add: functions of the arguments after the name, whose
+exit code is returned, and the first line of whose docstring is the summary."""
 OPTIONAL: Final = frozenset({"google", "grpc", "orjson", "rich"})
 
 DONE: Final = 0
@@ -27,6 +30,7 @@ start here:
   llmlat watch                            then run an app with `import llmlat_otel.auto`
   llmlat show traces.jsonl                the same from a file
   llmlat profile timelines.jsonl          a report on many requests
+  llmlat doctor                           what is timed in an app, and where its spans go
 
 `llmlat COMMAND --help` has examples.
 """
@@ -82,23 +86,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code. Wrong usage raises SystemExit(2), as argparse does.
     """
-    parser = _parser()
-    arguments = parser.parse_args(argv)
+    asked = list(sys.argv[1:] if argv is None else argv)
+    added = {each.name: each for each in entry_points(group=COMMANDS)}
+    if asked and asked[0] in added:
+        return _answered(asked[0], lambda: int(added[asked[0]].load()(asked[1:])))
+    parser = _parser(added, with_summaries=asked[:1] in ([], ["-h"], ["--help"]))
+    arguments = parser.parse_args(asked)
     if arguments.command is None:
         parser.print_help()
         return DONE
     answer = {"watch": _watch, "show": _show, "profile": _profile}[arguments.command]
+    return _answered(arguments.command, lambda: answer(arguments))
+
+
+def _answered(command: str, answer: Callable[[], int]) -> int:
+    """The exit code of a command, whatever becomes of it."""
     try:
-        code = answer(arguments)
+        code = answer()
         _flush()
     except ModuleNotFoundError as error:
-        return _explain_missing(arguments.command, error)
+        return _explain_missing(command, error)
     except BrokenPipeError:  # `llmlat show ... | head`: the reader has enough
         _discard_output()
         return BROKEN_PIPE
     except OSError as error:  # a full disk, a terminal that is gone
         _discard_output()
-        print(f"llmlat {arguments.command}: {error.strerror or error}", file=sys.stderr)
+        print(f"llmlat {command}: {error.strerror or error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -116,7 +129,7 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(added: Mapping[str, EntryPoint], *, with_summaries: bool) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="llmlat",
         description="Where did the time of an LLM request go?",
@@ -128,7 +141,15 @@ def _parser() -> argparse.ArgumentParser:
     _watch_arguments(_command(commands, "watch", "receive spans and draw each trace", WATCH))
     _show_arguments(_command(commands, "show", "explain the traces in files", SHOW))
     _profile_arguments(_command(commands, "profile", "report on request timelines", PROFILE))
+    for name, entry_point in added.items():
+        # A summary is the command's own, which is not loaded where nobody reads it.
+        commands.add_parser(name, help=_summary(entry_point) if with_summaries else None)
     return parser
+
+
+def _summary(entry_point: EntryPoint) -> str:
+    first, _, _ = (entry_point.load().__doc__ or "").partition("\n")
+    return first[:1].lower() + first[1:].rstrip(".")
 
 
 def _command(

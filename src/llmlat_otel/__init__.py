@@ -8,17 +8,38 @@ which part of a program is an agent, a tool or a retrieval.
 
     with agent("adviser"):
         ...
+
+None of it raises into the program; `health()` says how it goes, and so does `llmlat doctor`.
 """
 
-from llmlat_otel.core.manual import agent, first_content, phase, retrieval, tool
-from llmlat_otel.instrumentation import instrument, uninstrument
+from llmlat_otel.loading import (
+    agent,
+    carry,
+    first_content,
+    flush,
+    flush_async,
+    instrument,
+    phase,
+    retrieval,
+    shutdown,
+    shutdown_async,
+    tool,
+    uninstrument,
+)
+from llmlat_otel.vitals import health
 
 __all__ = [
     "agent",
+    "carry",
     "first_content",
+    "flush",
+    "flush_async",
+    "health",
     "instrument",
     "phase",
     "retrieval",
+    "shutdown",
+    "shutdown_async",
     "tool",
     "uninstrument",
 ]

@@ -6,27 +6,23 @@ go: `OTEL_TRACES_EXPORTER` (otlp, console, none), `OTEL_EXPORTER_OTLP_ENDPOINT`,
 `OTEL_EXPORTER_OTLP_PROTOCOL` (grpc, http/protobuf), `OTEL_SERVICE_NAME`, `OTEL_SDK_DISABLED` ...
 """
 
+# ruff: noqa: PLC0415 - what may be missing or broken is imported under the guard
 from __future__ import annotations
 
-import logging
+import contextvars
 import os
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Final
-
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from typing import TYPE_CHECKING, Any, Final
 
 from llmlat_otel import instrument
 from llmlat_otel.core.guard import guarded
-from llmlat_otel.core.runtime import provide_when_none
-from llmlat_semconv import attributes as names
 
-_logger = logging.getLogger("llmlat_otel")
+if TYPE_CHECKING:
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter
 
 EXPORT_TIMEOUT_S: Final = 3
 """Bounds how long a dead collector can delay the program's exit, unless the environment does."""
@@ -44,15 +40,32 @@ def make_provider(domain_id: str) -> TracerProvider | None:
     Args:
         domain_id: The clock domain, named by the resource.
     """
-    environment = os.environ
-    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+    # Apart from what is current here: its threads live on, and would carry that along.
+    return guarded("provider", contextvars.Context().run, _make_provider, domain_id)
+
+
+def _make_provider(domain_id: str) -> TracerProvider | None:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    from llmlat_otel.destinations import CountedExporter, CountedProcessor, Destination, endpoint_of
+    from llmlat_otel.exporting import is_open, opened
+    from llmlat_otel.settings import is_sdk_disabled
+
+    if is_sdk_disabled(os.environ) or not is_open():
         return None
-    exporters = [_exporter(name) for name in exporter_names(environment)]
-    if not any(exporters):
+    exporters = dict(_exporters(exporter_names(os.environ)))
+    if not exporters:
         return None
-    provider = TracerProvider(resource=_resource(domain_id))
-    for exporter in filter(None, exporters):
-        provider.add_span_processor(BatchSpanProcessor(exporter))
+    provider = TracerProvider(resource=_resource(domain_id), shutdown_on_exit=False)
+    destinations = []
+    for name, exporter in exporters.items():
+        destination = Destination(name, endpoint_of(exporter))
+        counted: Any = CountedExporter(exporter, destination)
+        processor: Any = CountedProcessor(BatchSpanProcessor(counted), destination)
+        provider.add_span_processor(processor)
+        destinations.append(destination)
+    opened(provider, destinations)
     return provider
 
 
@@ -72,10 +85,21 @@ def exporter_names(environment: Mapping[str, str]) -> list[str]:
     ]
 
 
+def _exporters(names: list[str]) -> Iterator[tuple[str, SpanExporter]]:
+    """Those that can be made; one that cannot costs the others nothing."""
+    from llmlat_otel.exporting import refuse
+
+    for name in names:
+        exporter = guarded(f"exporter {name}", _exporter, name)
+        if exporter is None:
+            refuse(f"no trace exporter {name!r} can be had; nothing is exported to it")
+        else:
+            yield name, exporter
+
+
 def _exporter(name: str) -> SpanExporter | None:
     make = _exporter_class(name)
     if make is None:
-        _logger.warning("there is no trace exporter %r; nothing is exported to it", name)
         return None
     timeout_is_set = any(variable in os.environ for variable in _TIMEOUTS)
     takes_timeout = name in _PROTOCOLS.values() and not timeout_is_set
@@ -84,6 +108,8 @@ def _exporter(name: str) -> SpanExporter | None:
 
 @cache
 def _exporter_class(name: str) -> Callable[..., SpanExporter] | None:
+    from importlib.metadata import entry_points
+
     found = list(entry_points(group="opentelemetry_traces_exporter", name=name))
     return found[0].load() if found else None
 
@@ -95,11 +121,17 @@ def import_exporters(environment: Mapping[str, str]) -> None:
     """
     if any(variable.startswith(_DESTINATIONS) for variable in environment):
         for name in exporter_names(environment):
-            _exporter_class(name)
+            guarded(f"exporter {name}", _exporter_class, name)
 
 
 def _resource(domain_id: str) -> Resource:
     """What this process is; what the environment says of it comes first."""
+    import uuid
+
+    from opentelemetry.sdk.resources import Resource
+
+    from llmlat_semconv import attributes as names
+
     ours: dict[str, Any] = {
         names.LLMLAT_CLOCK_DOMAIN_ID: domain_id,
         names.SERVICE_INSTANCE_ID: str(uuid.uuid4()),
@@ -119,6 +151,18 @@ def _host_id() -> str | None:
         return None
 
 
-provide_when_none(make_provider)
-guarded("exporters", import_exporters, os.environ)
+def _begin() -> None:
+    """Have a provider made at first need, and import now what it will be made of."""
+    from llmlat_otel.core.runtime import provide_when_none
+    from llmlat_otel.settings import is_sdk_disabled
+
+    if is_sdk_disabled(os.environ):
+        return
+    import opentelemetry.sdk.trace.export  # noqa: F401
+
+    provide_when_none(make_provider)
+    import_exporters(os.environ)
+
+
+guarded("provider", _begin)
 instrument()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeVar
 
@@ -17,10 +18,13 @@ PHASES: Final = "LLMLAT_PHASES"
 PHASE_MIN: Final = "LLMLAT_PHASE_MIN"
 REASONING_IS_CONTENT: Final = "LLMLAT_REASONING_IS_CONTENT"
 STALL_THRESHOLD: Final = "LLMLAT_STALL_THRESHOLD"
+DISABLED: Final = "LLMLAT_DISABLED"
+HEALTH: Final = "LLMLAT_HEALTH"
+SDK_DISABLED: Final = "OTEL_SDK_DISABLED"
 
 _logger = logging.getLogger("llmlat_otel")
 _UNITS_NS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "": 1_000_000_000}
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?) *(ns|us|ms|s|)")
+_DURATION: Final = r"(\d+(?:\.\d+)?) *(ns|us|ms|s|)"
 _BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -42,12 +46,14 @@ class Settings:
         reasoning_is_content: Whether visible reasoning counts as useful content
             (`LLMLAT_REASONING_IS_CONTENT`: false).
         stall_threshold_ns: Longer gaps of a stream are stalls (`LLMLAT_STALL_THRESHOLD`: 1s).
+        refused: What the environment says and cannot be used, as it was warned of.
     """
 
     phases: PhasesMode = PhasesMode.SPANS
     phase_min_ns: int = 1_000_000
     reasoning_is_content: bool = False
     stall_threshold_ns: int = 1_000_000_000
+    refused: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -57,6 +63,7 @@ class Settings:
             environment: Variables by name, such as `os.environ`. Durations are a number with an
                 optional unit of ns, us, ms or s; seconds without one.
         """
+        refused: list[str] = []
 
         def read(name: str, parse: Callable[[str, str], T], default: T) -> T:
             raw = environment.get(name, "").strip()
@@ -66,6 +73,7 @@ class Settings:
                 return parse(name, raw)
             except SettingError as error:
                 _logger.warning("%s", error)
+                refused.append(str(error))
                 return default
 
         return cls(
@@ -73,7 +81,44 @@ class Settings:
             phase_min_ns=read(PHASE_MIN, _duration_ns, cls().phase_min_ns),
             reasoning_is_content=read(REASONING_IS_CONTENT, _boolean, cls().reasoning_is_content),
             stall_threshold_ns=read(STALL_THRESHOLD, _duration_ns, cls().stall_threshold_ns),
+            refused=tuple(refused),
         )
+
+    def in_force(self) -> dict[str, str]:
+        """The settings by variable, as the environment would say them."""
+        return {
+            PHASES: self.phases.value,
+            PHASE_MIN: f"{self.phase_min_ns / _UNITS_NS['ms']:g}ms",
+            REASONING_IS_CONTENT: str(self.reasoning_is_content).lower(),
+            STALL_THRESHOLD: f"{self.stall_threshold_ns / _UNITS_NS['s']:g}s",
+        }
+
+
+def is_sdk_disabled(environment: Mapping[str, str]) -> bool:
+    """Whether OpenTelemetry is switched off as a whole (`OTEL_SDK_DISABLED=true`)."""
+    return environment.get(SDK_DISABLED, "").strip().lower() == "true"
+
+
+def disabled_instrumentors(
+    environment: Mapping[str, str], known: Collection[str]
+) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The instrumentors that `LLMLAT_DISABLED` switches off, and names in it that are none.
+
+    Args:
+        environment: Variables by name. The value is a list such as `openai,httpx`; `all` or `true`
+            is every one, `false` none.
+        known: The names of all instrumentors.
+    """
+    listed = [each.strip().lower() for each in environment.get(DISABLED, "").split(",")]
+    named = [each for each in listed if each and _BOOLEANS.get(each) is not False]
+    if is_sdk_disabled(environment) or any(each == "all" or each in _BOOLEANS for each in named):
+        return frozenset(known), ()
+    unknown = tuple(
+        str(SettingError(DISABLED, each, f"among {', '.join(sorted(known))}, all", "it is ignored"))
+        for each in named
+        if each not in known
+    )
+    return frozenset(named) & frozenset(known), unknown
 
 
 def _mode(name: str, raw: str) -> PhasesMode:
@@ -91,7 +136,8 @@ def _boolean(name: str, raw: str) -> bool:
 
 
 def _duration_ns(name: str, raw: str) -> int:
-    match = _DURATION.fullmatch(raw.lower())
-    if match is None:
+    match = re.fullmatch(_DURATION, raw.lower())
+    duration_ns = math.inf if match is None else float(match[1]) * _UNITS_NS[match[2]]
+    if math.isinf(duration_ns):
         raise SettingError(name, raw, "a duration such as 1ms or 0.001")
-    return round(float(match[1]) * _UNITS_NS[match[2]])
+    return round(duration_ns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,21 +64,19 @@ class ManualClock(Clock):
 
 
 class CountingIds(IdGenerator):
-    """Trace and span ids 1, 2, 3."""
+    """Trace and span ids 1, 2, 3; each once, whichever threads ask."""
 
     def __init__(self) -> None:
-        self._traces = 0
-        self._spans = 0
+        self._traces = itertools.count(1)
+        self._spans = itertools.count(1)
 
     def generate_trace_id(self) -> int:
         """The next trace id."""
-        self._traces += 1
-        return self._traces
+        return next(self._traces)
 
     def generate_span_id(self) -> int:
         """The next span id."""
-        self._spans += 1
-        return self._spans
+        return next(self._spans)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import IO
 
@@ -38,6 +39,24 @@ def test_help_of_a_command_has_examples(command: str, capsys: Captured) -> None:
 
     assert ended.value.code == 0
     assert f"examples:\n  llmlat {command}" in capsys.readouterr().out
+
+
+def test_a_command_that_another_part_adds_is_listed_with_its_summary(capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert "doctor    say what is timed" in capsys.readouterr().out
+
+
+def test_a_command_that_another_part_adds_is_given_the_rest(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added = EntryPoint("added", f"{__name__}:ADDED", cli.COMMANDS)
+    monkeypatch.setattr(cli, "entry_points", lambda group: [added])
+    monkeypatch.setattr(EntryPoint, "load", lambda self: len)
+    assert cli.main(["added", "-x", "--", "--help"]) == 3
+    with pytest.raises(SystemExit):
+        cli.main(["unknown"])
+    assert "added" in capsys.readouterr().err
 
 
 def test_version_is_that_of_the_distribution(capsys: Captured) -> None:

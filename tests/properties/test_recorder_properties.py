@@ -31,7 +31,10 @@ def marks(draw: st.DrawFn) -> list[tuple[object, ...]]:
 
 
 def record(
-    sequence: list[tuple[object, ...]], end_ns: int, stream_end: StreamEnd | None
+    sequence: list[tuple[object, ...]],
+    end_ns: int,
+    stream_end: StreamEnd | None,
+    is_told_apart: bool = True,
 ) -> Recording:
     recorder = PhaseRecorder(START_NS, Anchor(0, 0, 0), stall_threshold_ns=500)
     has_attempt = False
@@ -39,12 +42,12 @@ def record(
         has_attempt = has_attempt or name == "begin_attempt"
         if has_attempt or name != "fail_attempt":
             getattr(recorder, str(name))(*arguments)
-    return recorder.finish(end_ns, stream_end)
+    return recorder.finish(end_ns, stream_end, is_told_apart=is_told_apart)
 
 
-@given(marks(), instants, st.none() | st.sampled_from(StreamEnd))
-def test_phases_never_overlap(sequence, end_ns, stream_end):
-    recording = record(sequence, end_ns, stream_end)
+@given(marks(), instants, st.none() | st.sampled_from(StreamEnd), st.booleans())
+def test_phases_never_overlap(sequence, end_ns, stream_end, is_told_apart):
+    recording = record(sequence, end_ns, stream_end, is_told_apart)
     edges = [recording.start_ns]
     for phase in recording.phases:
         edges += [phase.start_ns, phase.end_ns]
@@ -53,17 +56,17 @@ def test_phases_never_overlap(sequence, end_ns, stream_end):
     assert all(phase.end_ns > phase.start_ns for phase in recording.phases)
 
 
-@given(marks(), instants, st.none() | st.sampled_from(StreamEnd))
-def test_phases_and_gaps_sum_to_the_call(sequence, end_ns, stream_end):
-    recording = record(sequence, end_ns, stream_end)
+@given(marks(), instants, st.none() | st.sampled_from(StreamEnd), st.booleans())
+def test_phases_and_gaps_sum_to_the_call(sequence, end_ns, stream_end, is_told_apart):
+    recording = record(sequence, end_ns, stream_end, is_told_apart)
     phases_ns = sum(phase.end_ns - phase.start_ns for phase in recording.phases)
     assert phases_ns + recording.gap_ns == recording.end_ns - recording.start_ns
     assert recording.gap_ns >= 0
 
 
-@given(marks(), instants, st.none() | st.sampled_from(StreamEnd))
-def test_phases_belong_to_attempts_that_were_made(sequence, end_ns, stream_end):
-    recording = record(sequence, end_ns, stream_end)
+@given(marks(), instants, st.none() | st.sampled_from(StreamEnd), st.booleans())
+def test_phases_belong_to_attempts_that_were_made(sequence, end_ns, stream_end, is_told_apart):
+    recording = record(sequence, end_ns, stream_end, is_told_apart)
     numbers = [attempt.number for attempt in recording.attempts]
     assert numbers == list(range(1, len(numbers) + 1))
     assert all(phase.attempt in {0, *numbers} for phase in recording.phases)
@@ -105,6 +108,6 @@ def test_stream_time_is_either_gaps_or_consumer(pulls):
     account = recorder.finish(now_ns, StreamEnd.COMPLETE).stream
     assert account is not None
     assert account.gap_total_ns + consumed_ns == events[-1][0] - events[0][0]
-    assert sum(account.gap_buckets) == account.chunk_count - 1 == len(pulls) - 1
+    assert (account.chunk_count, sum(account.gap_buckets)) == (len(pulls), len(pulls) - 1)
     useful = [each for each in events if each[2] is not None]
     assert account.consumer_ns == (useful or events)[-1][1]

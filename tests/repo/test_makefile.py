@@ -42,12 +42,17 @@ def test_a_python_that_will_not_do_is_refused_in_words(
 
 def test_make_alone_lists_the_targets(root: Path) -> None:
     printed = make(root).stdout
-    for target in ("demo", "test", "check", "semconv", "bench"):
+    for target in ("demo", "example", "test", "check", "semconv", "bench"):
         assert f"make {target}" in printed
 
 
 def test_the_engine_of_the_demo_can_be_chosen(root: Path) -> None:
     assert "demo.py --engine emulated" in make(root, "-n", "demo", "ENGINE=emulated").stdout
+
+
+def test_the_example_can_be_chosen(root: Path) -> None:
+    assert "offline.py fastapi-app" in make(root, "-n", "example", "NAME=fastapi-app").stdout
+    assert "offline.py one-import" in make(root, "-n", "example").stdout
 
 
 def test_check_runs_every_part(root: Path) -> None:

@@ -2,7 +2,8 @@
 
 What a fence says decides what happens to its block:
 
-    python   run; the blocks of one file share one namespace, in order
+    python   run; the blocks of one file share one namespace, in order. One that begins with a name,
+             `# acme.py`, is a file of that name instead, and is tested if it is `# test_acme.py`
     console  run; lines after `$ ` are commands, what follows is their output (`...` is anything)
     sh       every command line exists: make targets, `llmlat` commands and options, files, extras
     json, toml, yaml    parse
@@ -34,6 +35,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [path for path, _ in text_files(ROOT) if path.endswith(".md")]
 
 _FENCE = re.compile(r"^( *)```(\S*)[^\n]*\n(.*?)^\1```\s*$", re.MULTILINE | re.DOTALL)
+_NAME = re.compile(r"# (\w+\.py)\n")
 _PATIENCE_S = 60
 _NOT_FOR_SNIPPETS = ("OTEL_", "LLMLAT_", "MAKE", "MFLAGS")
 
@@ -69,6 +71,13 @@ class Place:
             check=False,
         )
 
+    def write(self, snippet: Snippet) -> str:
+        """Writes a file if the snippet is one; its name, empty if it is none."""
+        name = _NAME.match(snippet.text)
+        if name is not None:
+            (self.folder / name[1]).write_text(snippet.text, encoding="utf-8")
+        return "" if name is None else name[1]
+
 
 @pytest.fixture
 def place(tmp_path: Path, model_server: str) -> Place:
@@ -101,9 +110,11 @@ def problems(document: str, place: Place) -> list[str]:
     """What is not true in a document's snippets, each with its line."""
     found = snippets(document)
     python = [snippet for snippet in found if snippet.language == "python"]
+    tests = [name for name in map(place.write, python) if name.startswith("test_")]
     return [
         *(f"line {s.line}: {p}" for s in found for p in CHECKS.get(s.language, _refuse)(s, place)),
-        *_run_python(python, place),
+        *_run_python([each for each in python if not _NAME.match(each.text)], place),
+        *_run_tests(tests, place),
     ]
 
 
@@ -117,6 +128,13 @@ def _run_python(blocks: list[Snippet], place: Place) -> Iterator[str]:
         result = place.run([sys.executable, "snippets.py"])
         if result.returncode:
             yield f"python failed:\n{result.stdout}"
+
+
+def _run_tests(names: list[str], place: Place) -> Iterator[str]:
+    for name in names:
+        result = place.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", name])
+        if result.returncode:
+            yield f"{name} failed:\n{result.stdout}"
 
 
 def _run_console(snippet: Snippet, place: Place) -> Iterator[str]:
@@ -229,6 +247,7 @@ def test_every_snippet_is_true(document: str, place: Place) -> None:
 
 FALSE = {
     "python that raises, with its line": ("python", "x = 1\ny = x / 0\n", "line 4"),
+    "a test that fails": ("python", "# test_x.py\ndef test_x():\n    assert 1 == 2\n", "1 == 2"),
     "output that is not printed": ("console", "$ echo one\ntwo\n", "`echo one` printed"),
     "a target that does not exist": ("sh", "make coffee\n", "coffee"),
     "a command that does not exist": ("sh", "llmlat brew\n", "invalid choice"),
@@ -255,6 +274,8 @@ def test_true_snippets_are_accepted(place: Place) -> None:
         "for stream in (True, False):\n"
         "    got = client.chat.completions.create(model='m', messages=ask, stream=stream)\n"
         "    print(list(got) if stream else got.choices[0].message.content)\n```\n"
+        "```python\n# lamp.py\nLIGHT = 1\n```\n"
+        "```python\n# test_lamp.py\nimport lamp\n\ndef test_it():\n    assert lamp.LIGHT\n```\n"
         "```console\n$ echo one; echo two\none\n...\n$ ls README.md\nREADME.md\n```\n"
         "```sh\nmake test ARGS=-x  # all of them\npip install 'llmlat-otel[processor]'\n```\n"
         "```toml\na = 1\n```\n```yaml\na: 1\n```\n```text\nanything\n```\n"

@@ -59,4 +59,5 @@ def test_the_one_import_works_in_the_new_environment(python: Path, tmp_path: Pat
 
 def test_the_command_starts_in_the_new_environment(python: Path, tmp_path: Path) -> None:
     printed = run_well(python.with_name("llmlat"), "--help", cwd=tmp_path)
-    assert [name in printed for name in ("watch", "show", "profile")] == [True, True, True]
+    commands = ("watch", "show", "profile", "doctor")
+    assert [name in printed for name in commands] == [True, True, True, True]

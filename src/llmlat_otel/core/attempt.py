@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextvars import ContextVar
 from typing import Any, Final, Protocol
 
@@ -11,7 +11,6 @@ from opentelemetry.context import Context
 from llmlat_otel.core import propagation
 from llmlat_otel.core.attributes import error_type
 from llmlat_otel.core.emit import OpenSpan
-from llmlat_otel.core.guard import guarded
 from llmlat_otel.core.recorder import PhaseRecorder
 from llmlat_semconv.phases import Phase
 from llmlat_semconv.values import AttemptOutcome
@@ -33,6 +32,9 @@ class Owner(Protocol):
     @property
     def has_ended(self) -> bool:
         """Whether it is over."""
+
+    def head_received(self, headers: Mapping[str, str]) -> None:
+        """The response's head is there, of a request that has not failed."""
 
     def body_complete(self) -> None:
         """The response's body has arrived whole."""
@@ -56,20 +58,31 @@ class Attempt:
     instrumentations record of the transport hangs under it. Requests that are made meanwhile, to
     fetch a token for example, are none of the call's.
 
-    As a scope it raises nothing; its other methods are called under a guard.
+    Its methods are called under the guard.
     """
 
-    __slots__ = ("_before", "_call", "_context", "_now_ns", "_opened", "_recorder")
+    __slots__ = (
+        "_before",
+        "_call",
+        "_context",
+        "_headers",
+        "_now_ns",
+        "_opened",
+        "_recorder",
+        "target",
+    )
 
     def __init__(
         self, call: Owner, recorder: PhaseRecorder, now_ns: Callable[[], int], opened: OpenSpan
     ) -> None:
+        self.target = call.target
         self._call = call
         self._recorder = recorder
         self._now_ns = now_ns
         self._opened = opened
         self._before: Context | None = None
         self._context = opened.context
+        self._headers: object = None
 
     @property
     def has_ended(self) -> bool:
@@ -78,6 +91,7 @@ class Attempt:
 
     def name_parent(self, headers: MutableMapping[str, str]) -> None:
         """Name this attempt as the parent of what the peer does."""
+        self._headers = headers
         propagation.inject(headers, self._opened.traceparent, self._opened.tracestate)
 
     def unname_parent(self, headers: MutableMapping[str, str]) -> None:
@@ -85,32 +99,48 @@ class Attempt:
         if headers.get(propagation.TRACEPARENT) == self._opened.traceparent:
             headers.pop(propagation.TRACEPARENT, None)
 
-    def __enter__(self) -> None:
+    def is_carried_by(self, headers: object) -> bool:
+        """Whether these are the headers of its own request, on its way through a transport."""
+        return headers is not None and headers is self._headers
+
+    def begin(self) -> None:
+        """The request is being sent."""
         underway.set(self)
         self._context = self._opened.within_current()
         self._before = propagation.enter(self._context)
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        propagation.leave(self._context, self._before)
-        if underway.get() is self:
-            underway.set(self._call)
-        if error is not None:
-            cancelled = is_cancellation(error)
-            outcome = AttemptOutcome.CANCELLED if cancelled else AttemptOutcome.FAILED
-            guarded(self._call.target, self._fail, outcome, error_type(error))
+    def returned(self) -> None:
+        """The library above the transport has control again."""
+        try:
+            if underway.get() is self:
+                underway.set(self._call)
+        finally:
+            propagation.leave(self._context, self._before)
+
+    def failed(self, error: BaseException) -> None:
+        """The request could not be sent, or nothing came back."""
+        self._headers = None
+        try:
+            self.returned()
+        finally:
+            outcome = AttemptOutcome.FAILED
+            if is_cancellation(error):
+                outcome = AttemptOutcome.CANCELLED
+            self._fail(outcome, error_type(error))
 
     def restart(self) -> None:
         """Libraries await what they send at once."""
 
     def delivered(self, response: Any) -> Any:
         """The response's head is there; one that says no is a failed attempt."""
-        guarded(self._call.target, self._head_received, response)
-        return response
-
-    def _head_received(self, response: Any) -> None:
+        self._headers = None  # They are the caller's, and a timer of its loop may keep this alive.
         self._recorder.head_received(self._now_ns())
-        if response.status_code >= 400:
-            self._fail(AttemptOutcome.FAILED, str(response.status_code))
+        status = getattr(response, "status_code", None) or response.status  # httpx, aiohttp
+        if status >= 400:
+            self._fail(AttemptOutcome.FAILED, str(status))
+        else:
+            self._call.head_received(response.headers)
+        return response
 
     def _fail(self, outcome: AttemptOutcome, failure: str | None) -> None:
         self._recorder.fail_attempt(self._now_ns(), outcome, failure)

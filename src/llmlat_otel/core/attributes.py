@@ -1,7 +1,11 @@
-"""What a recording says of its call, as attributes of the operation span; pure."""
+"""What a recording says of its call, as attributes of spans; pure.
+
+What others have said is passed on only as text that can be sent, and as numbers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from llmlat_otel.core.recording import Anchor, Attempt, PhaseInterval, Recording, StreamAccount
@@ -20,6 +24,14 @@ Value = str | bool | int | float | tuple[str, ...] | tuple[int, ...]
 Attributes = dict[str, Value]
 
 NS_PER_S: Final = 1_000_000_000
+LONGEST: Final = 256
+"""Names and ids of others are cut to so many characters."""
+
+_KINDS: Final = frozenset({bool, int, float, tuple})
+_INTEGERS: Final = range(-(2**63), 2**63)
+"""What an attribute can hold: one that is larger fails at export, with all that goes with it."""
+
+_OURS: Final = frozenset(value for key, value in vars(names).items() if key.startswith("LLMLAT_"))
 
 _CLIENT: Final = Boundary.CLIENT.value
 _PHASE_FACTS: Final[dict[Phase, Attributes]] = {
@@ -44,6 +56,48 @@ class Request(NamedTuple):
     server_port: int | None = None
 
 
+def text(value: object) -> str | None:
+    """A name or id of somebody else's, fit to be sent; None for whatever is no text.
+
+    A lone surrogate cannot be encoded: in an attribute it is an error in the application's log, in
+    the name of a span the whole batch is lost.
+    """
+    if not issubclass(type(value), str):  # `isinstance` asks the object too, which may raise.
+        return None
+    plain = str.__str__(value)[:LONGEST]
+    return plain if plain.isascii() else plain.encode(errors="replace").decode()
+
+
+def texts(values: Iterable[object]) -> tuple[str, ...]:
+    """Those of several that are text."""
+    return tuple(each for each in map(text, values) if each is not None)
+
+
+def of_facts(facts: Mapping[str, object], *, ours_only: bool) -> Attributes:
+    """What a library's response says, as far as it can be sent.
+
+    Args:
+        facts: By name.
+        ours_only: Leave out what is not in a name of our own: on others' spans they say it.
+    """
+    attributes: Attributes = {}
+    for name, value in facts.items():
+        said = None if ours_only and name not in _OURS else _value(value)
+        if said is not None:
+            attributes[name] = said
+    return attributes
+
+
+def _value(value: object) -> Value | None:
+    if type(value) not in _KINDS:
+        return text(value)
+    if isinstance(value, tuple):
+        return texts(value)
+    if isinstance(value, (int, float)):
+        return None if type(value) is int and value not in _INTEGERS else value
+    return None
+
+
 def of_request(request: Request) -> Attributes:
     """Attributes of an inference span that are known when it starts."""
     return {**of_target(request), names.GEN_AI_REQUEST_STREAM: request.streamed}
@@ -55,10 +109,11 @@ def of_target(request: Request) -> Attributes:
         names.GEN_AI_OPERATION_NAME: request.operation.value,
         names.GEN_AI_PROVIDER_NAME: request.provider,
     }
-    if request.model is not None:
-        attributes[names.GEN_AI_REQUEST_MODEL] = request.model
-    if request.server_address is not None:
-        attributes[names.SERVER_ADDRESS] = request.server_address
+    model, address = text(request.model), text(request.server_address)
+    if model is not None:
+        attributes[names.GEN_AI_REQUEST_MODEL] = model
+    if address is not None:
+        attributes[names.SERVER_ADDRESS] = address
     if request.server_port is not None:
         attributes[names.SERVER_PORT] = request.server_port
     return attributes
@@ -132,8 +187,9 @@ def _add_stream(
     attributes: Attributes, stream: StreamAccount, start_ns: int, stall_threshold_ns: int
 ) -> None:
     attributes[names.LLMLAT_STREAM_END] = stream.end.value
-    attributes[names.LLMLAT_STREAM_CHUNK_COUNT] = stream.chunk_count
-    if stream.chunk_count > 1:
+    if stream.chunk_count is not None:
+        attributes[names.LLMLAT_STREAM_CHUNK_COUNT] = stream.chunk_count
+    if stream.chunk_count is not None and stream.chunk_count > 1:
         attributes[names.LLMLAT_STREAM_GAP_MAX] = stream.gap_max_ns / NS_PER_S
         attributes[names.LLMLAT_STREAM_GAP_BUCKET_COUNTS] = stream.gap_buckets
         attributes[names.LLMLAT_STREAM_STALL_COUNT] = stream.stall_count
@@ -155,9 +211,10 @@ def time_to_first_chunk_s(recording: Recording) -> float | None:
 
 def time_per_output_chunk_s(recording: Recording) -> float | None:
     """Mean wait for the peer between two events of the stream; None for fewer than two."""
-    if recording.stream is None or recording.stream.chunk_count < 2:
+    stream = recording.stream
+    if stream is None or stream.chunk_count is None or stream.chunk_count < 2:
         return None
-    return recording.stream.gap_total_ns / (recording.stream.chunk_count - 1) / NS_PER_S
+    return stream.gap_total_ns / (stream.chunk_count - 1) / NS_PER_S
 
 
 def error_type(error: BaseException | None) -> str | None:
@@ -165,8 +222,5 @@ def error_type(error: BaseException | None) -> str | None:
     if error is None:
         return None
     kind = type(error)
-    return (
-        kind.__qualname__
-        if kind.__module__ == "builtins"
-        else f"{kind.__module__}.{kind.__qualname__}"
-    )
+    name, module = text(kind.__qualname__), text(kind.__module__)
+    return name if module in {None, "builtins"} else f"{module}.{name}"

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+import weakref
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from opentelemetry import context as contexts
 
+from llmlat_otel.core import joins
 from llmlat_otel.core.attempt import Attempt, is_cancellation, underway
-from llmlat_otel.core.attributes import Attributes, Request, error_type
+from llmlat_otel.core.attributes import error_type
+from llmlat_otel.core.drops import when_dropped
 from llmlat_otel.core.emit import Finished, OpenSpan
-from llmlat_otel.core.guard import guarded, note_fault
+from llmlat_otel.core.foreign import is_suppressed
+from llmlat_otel.core.guard import guarded
+from llmlat_otel.core.pulls import BodyPull, EventPull, Parsing, Reader
 from llmlat_otel.core.recorder import PhaseRecorder
+from llmlat_otel.core.reported import read_headers
 from llmlat_otel.core.runtime import Runtime, runtime
-from llmlat_otel.core.wrapping import RawResponse, Wrapper, is_stream, run_in, stream
-from llmlat_semconv.values import ContentKind, StreamEnd
-
-
-class Reader(Protocol):
-    """Reads one call of a library: what it asks for, and what its response says.
-
-    Attributes:
-        request: What the call asks for.
-        facts: What the response has said so far, for the operation span.
-    """
-
-    request: Request
-    facts: Attributes
-
-    def event(self, event: Any, at_ns: int, recorder: PhaseRecorder) -> ContentKind | None:
-        """Read a streamed event; what is useful in it, if anything."""
-
-    def response(self, response: Any, recorder: PhaseRecorder) -> None:
-        """Read a response that came whole."""
-
+from llmlat_otel.core.streams import RawResponse, is_stream, stream
+from llmlat_otel.core.wrapping import Wrapper, run_in
+from llmlat_semconv.values import StreamEnd
 
 MakeReader = Callable[[Any, dict[str, Any], bool], Reader]
 """Makes the reader of one call: from the instance, the keyword arguments, and whether visible
@@ -48,24 +37,27 @@ def timed(target: str, make_reader: MakeReader) -> Wrapper:
     """
 
     def wrapper(wrapped: Callable[..., Any], instance: Any, args: Any, kwargs: Any) -> Any:
-        call = None
-        if _is_idle():
-            call = guarded(target, Call, target, partial(make_reader, instance, kwargs))
-        return wrapped(*args, **kwargs) if call is None else run_in(call, wrapped, args, kwargs)
+        call = guarded(target, _begun, target, partial(make_reader, instance, kwargs))
+        return run_in(call, wrapped, args, kwargs)
 
     return wrapper
+
+
+def _begun(target: str, make_reader: Callable[[bool], Reader]) -> Call | None:
+    """The call that begins; None if one is being made here, or none is to be timed.
+
+    A task may outlive the call that it was started in: that one is over.
+    """
+    current = underway.get()
+    if (current is not None and not current.has_ended) or is_suppressed():
+        return None
+    return Call(target, make_reader)
 
 
 def call_underway() -> Call | None:
     """The call that this thread or task is making, for the transport beneath it."""
     call = underway.get()
     return call if isinstance(call, Call) and not call.has_ended else None
-
-
-def _is_idle() -> bool:
-    """Whether no call is being made here: a task may outlive the call that it was started in."""
-    current = underway.get()
-    return current is None or current.has_ended
 
 
 class Call:
@@ -80,7 +72,10 @@ class Call:
         "_attempts",
         "_awaits_body",
         "_context",
+        "_ending",
+        "_forget",
         "_opened",
+        "_over_ns",
         "_reader",
         "_recorder",
         "_runtime",
@@ -94,15 +89,18 @@ class Call:
         self.target = target
         self.is_pulling = False
         self.is_streaming = False
+        self.has_ended = False
+        self._ending = threading.Lock()
         self._runtime: Runtime = runtime()
         self._reader = make_reader(self._runtime.settings.reasoning_is_content)
         self._opened: OpenSpan | None = None
         self._attempts: dict[int, OpenSpan] = {}
         self._awaits_body = False
-        self.has_ended = False
-        self._begin()
+        self._over_ns: int | None = None
+        self._forget: Callable[[], None] | None = None
+        self._start()
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         clock = self._runtime.clock
         self._context = contexts.get_current()
         self._recorder = PhaseRecorder(
@@ -111,50 +109,91 @@ class Call:
 
     # The call itself: a scope
 
-    def __enter__(self) -> None:
+    def begin(self) -> None:
+        """The library runs: what the transport beneath it does now is done for this call."""
         underway.set(self)
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+    def returned(self) -> None:
+        """The caller has control."""
         if underway.get() is self:
             underway.set(None)
-        if error is not None:
+
+    def failed(self, error: BaseException) -> None:
+        """The library has raised."""
+        try:
+            self.returned()
+        finally:
             self.fail(error)
 
     def restart(self) -> None:
         """The call begins when its coroutine first runs."""
         if self._opened is None:
-            guarded(self.target, self._begin)
+            self._start()
 
     def delivered(self, result: Any) -> Any:
         """Hand over what the library returned, measured further if there is more to come."""
-        replacement = guarded(self.target, self._delivered, result)
-        return result if replacement is None else replacement
+        try:
+            self._open()  # At its end another call's span may be the current one.
+            if is_stream(result):
+                return self.streaming(result)
+            return self._raw(result) if hasattr(result, "parse") else self.read(result)
+        except BaseException:
+            self._forsake()  # The caller gets it as it is: nobody will tell of its end.
+            raise
 
-    def _delivered(self, result: Any) -> Any:
-        self._open()  # At its end another call's span may be the current one.
-        if is_stream(result):
-            return self.streaming(result)
-        if not hasattr(result, "parse"):
-            return self.read(result)
-        if not _is_read(result):
+    def _raw(self, response: Any) -> Any:
+        """A response of which the caller sees the head before the body is parsed, or read.
+
+        If the body is there the call is over now, but what is in it is known only when the caller
+        has it parsed: to parse it here would be work that the caller may never ask for.
+        """
+        if getattr(response, "is_closed", False):
+            self._over_ns = self._runtime.clock.now_ns()
+        else:
             self._awaits_body = True
-            return RawResponse(result, _Parsing(self), self.abandoned)
-        self.end(None, None)
-        return result
+        reading = BodyPull(self, self._recorder, self._runtime.clock.now_ns)
+        raw = RawResponse(response, Parsing(self), reading)
+        self._watch(raw, response)
+        return raw
 
     def streaming(self, result: Any) -> Any:
         """A stream of the library, measured from here on."""
         self._awaits_body = True
         self.is_streaming = True
-        return stream(result, _ChunkPull(self, self._reader, self._recorder, self._runtime))
+        pull = EventPull(self, self._reader, self._recorder, self._runtime.clock.now_ns)
+        measured = stream(result, pull)
+        self._watch(measured, getattr(result, "response", result))
+        return measured
 
     def read(self, result: Any) -> Any:
         """A response that is there whole, and the call's end."""
-        guarded(self.target, self._reader.response, result, self._recorder)
-        self.end(None, None)
+        if not self.has_ended:  # It may be parsed once more, as something else.
+            guarded(self.target, self._reader.response, result, self._recorder)
+            self.end(None, None)
         return result
 
-    # Its end: the first one counts
+    def _watch(self, proxy: object, response: Any) -> None:
+        """The call is over when what it gave out is dropped: the last of it, if it gave out more.
+
+        Closing a response of the library's behind our back leaves no trace but this one; we do not
+        keep it, since the proxy may be reached from it.
+        """
+        self._unwatch()
+        try:
+            kept = weakref.ref(response)
+        except TypeError:  # A built-in iterator, for example.
+            kept = None
+        self._forget = when_dropped(proxy, partial(self._dropped, kept), self._is_dropped)
+
+    def _is_dropped(self) -> None:
+        """A body that is closed from now on is closed because it was dropped."""
+        self.is_pulling = True
+
+    def _unwatch(self) -> None:
+        if self._forget is not None:
+            self._forget()
+
+    # Its end: the first one counts, whichever thread it comes from
 
     def end(
         self, stream_end: StreamEnd | None, error: BaseException | None, at_ns: int | None = None
@@ -166,19 +205,17 @@ class Call:
             error: What it failed with, if it did.
             at_ns: When; now if None.
         """
-        if not self.has_ended:
-            self.has_ended = True
-            guarded(self.target, self._finish, stream_end, error, at_ns)
-
-    def abandoned(self) -> None:
-        """What the call returned was dropped: it ended at the last event, not at this moment."""
-        end = StreamEnd.ABANDONED if self.is_streaming else None
-        self.end(end, None, self._recorder.last_event_ns)
+        if not self._ending.acquire(blocking=False):
+            return
+        self.has_ended = True
+        guarded(self.target, self._unwatch)
+        if not guarded(self.target, self._finish, stream_end, error, at_ns):
+            guarded(self.target, self._give_up)
 
     def body_complete(self) -> None:
         """The response's body has arrived whole, for a caller that reads it without parsing."""
         if self._awaits_body and not self.is_pulling:
-            self.end(StreamEnd.COMPLETE if self.is_streaming else None, None)
+            self.end_body(StreamEnd.COMPLETE)
 
     def body_ended(self) -> None:
         """The transport has closed the response's body.
@@ -187,22 +224,71 @@ class Call:
         the response itself.
         """
         if self._awaits_body and not self.is_pulling:
-            self.end(StreamEnd.CLOSED_EARLY if self.is_streaming else None, None)
+            self.end_body(StreamEnd.CLOSED_EARLY)
+
+    def end_body(self, end: StreamEnd, at_ns: int | None = None) -> None:
+        """The call is over with its response, which may be a stream or not."""
+        self.end(end if self._is_streamed() else None, None, at_ns)
+
+    def _is_streamed(self) -> bool:
+        return self.is_streaming or self._reader.request.streamed
+
+    def close(self, error: BaseException | None) -> None:
+        """The call is over: the caller has closed what it gave out, because of an error or not."""
+        if error is not None and is_cancellation(error):
+            self.fail(error)
+        else:
+            self.end_body(StreamEnd.CLOSED_EARLY)
 
     def fail(self, error: BaseException) -> None:
         """The call is over, by an exception that is passed on."""
+        self.end(guarded(self.target, self._failed_end, error), error)
+
+    def _failed_end(self, error: BaseException) -> StreamEnd | None:
         end = StreamEnd.CANCELLED if is_cancellation(error) else StreamEnd.FAILED
-        self.end(end if self._reader.request.streamed else None, error)
+        return end if self._is_streamed() else None
+
+    def _dropped(self, response: weakref.ref[Any] | None) -> None:
+        """What the call gave out is gone: it ended at the last event, not at this moment."""
+        is_closed = response is not None and getattr(response(), "is_closed", False)
+        end = StreamEnd.CLOSED_EARLY if is_closed else StreamEnd.ABANDONED
+        self.end_body(end, self._recorder.last_event_ns)
 
     def _finish(
         self, stream_end: StreamEnd | None, error: BaseException | None, at_ns: int | None
-    ) -> None:
+    ) -> bool:
+        """Write what there is to say; whether nothing went wrong."""
         failure = error_type(error)
-        end_ns = self._runtime.clock.now_ns() if at_ns is None else at_ns
         cancelled = error is not None and is_cancellation(error)
-        recording = self._recorder.finish(end_ns, stream_end, failure, cancelled=cancelled)
+        is_waited_for = at_ns is None and not cancelled
+        if self._over_ns is not None:
+            at_ns = self._over_ns
+        end_ns = self._runtime.clock.now_ns() if at_ns is None else at_ns
+        recording = self._recorder.finish(
+            end_ns,
+            stream_end,
+            failure,
+            cancelled=cancelled,
+            is_told_apart=self.is_streaming or not self._awaits_body,
+        )
         finished = Finished(self._reader.request, recording, self._reader.facts, failure)
         self._runtime.emitter.finish(self._open(), self._attempts, finished)
+        if is_waited_for:
+            guarded(joins.TARGET, joins.child_ended, self._context, self._open().span, end_ns)
+        return True
+
+    def _forsake(self) -> None:
+        """What becomes of the call will not be known."""
+        if self._ending.acquire(blocking=False):
+            self.has_ended = True
+            guarded(self.target, self._unwatch)
+            guarded(self.target, self._give_up)
+
+    def _give_up(self) -> None:
+        """Nothing can be said of the call; its spans end all the same."""
+        for opened in (*self._attempts.values(), self._opened):
+            if opened is not None and opened.span.is_recording():
+                self._runtime.emitter.end(opened, self._recorder.last_event_ns, None)
 
     # Its span, opened late: a GenAI span of the same call may be opened above the transport,
     # by whichever instrumentation was installed first
@@ -216,98 +302,21 @@ class Call:
 
     # What the transport does for it
 
-    def begin_attempt(self, host: str | None) -> Attempt | None:
-        """A request is handed to the transport; None if it goes to another host than the call."""
-        address = self._reader.request.server_address
-        if address is not None and host is not None and host != address:
-            return None
+    def begin_attempt(self, host: str | None, port: int | None = None) -> Attempt | None:
+        """A request is handed to the transport; None if it goes elsewhere than the call."""
+        request = self._reader.request
+        for theirs, ours in ((host, request.server_address), (port, request.server_port)):
+            if theirs is not None and ours is not None and theirs != ours:
+                return None
         now_ns = self._runtime.clock.now_ns()
         operation = self._open()
         number = self._recorder.begin_attempt(now_ns)
         opened = operation
         if number > 1 and operation.is_recording:
-            request = self._reader.request
             opened = self._runtime.emitter.open_attempt(operation, request, number, now_ns)
             self._attempts[number] = opened
         return Attempt(self, self._recorder, self._runtime.clock.now_ns, opened)
 
-
-class _Parsing:
-    """The scope of a raw response's `parse`: it may read the body, and give a stream."""
-
-    __slots__ = ("_call", "_known")
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._known: tuple[Any, Any] | None = None
-
-    def __enter__(self) -> None:
-        self._call.is_pulling = True
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        self._call.is_pulling = False
-        if error is not None:
-            self._call.fail(error)
-
-    def restart(self) -> None:
-        """Nothing to start again."""
-
-    def delivered(self, result: Any) -> Any:
-        """What was parsed; the library gives the same object each time, and so does this."""
-        if self._known is None or self._known[0] is not result:
-            measured = self._call.streaming if is_stream(result) else self._call.read
-            replacement = guarded(self._call.target, measured, result)
-            self._known = (result, result if replacement is None else replacement)
-        return self._known[1]
-
-
-class _ChunkPull:
-    """Each pull of a call's stream."""
-
-    __slots__ = ("_call", "_now_ns", "_pulled_ns", "_reader", "_recorder", "_target")
-
-    def __init__(self, call: Call, reader: Reader, recorder: PhaseRecorder, sdk: Runtime) -> None:
-        self._call = call
-        self._target = call.target
-        self._reader = reader
-        self._recorder = recorder
-        self._now_ns = sdk.clock.now_ns
-        self._pulled_ns: int | None = None
-
-    def __enter__(self) -> None:
-        self._call.is_pulling = True
-        self._pulled_ns = guarded(self._target, self._now_ns)
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        self._call.is_pulling = False
-        if error is None:
-            return
-        if isinstance(error, (StopIteration, StopAsyncIteration)):
-            self._call.end(StreamEnd.COMPLETE, None)
-        else:
-            self._call.fail(error)
-
-    def received(self, event: Any) -> None:
-        """Runs per chunk: a guard of its own, since a call through the common one takes longer."""
-        try:
-            at_ns, content = self._now_ns(), None
-            try:
-                content = self._reader.event(event, at_ns, self._recorder)
-            finally:  # An event that cannot be read has come all the same.
-                if self._pulled_ns is not None:
-                    self._recorder.received(self._pulled_ns, at_ns, content)
-        except Exception as fault:  # noqa: BLE001 - whatever it is, it is ours
-            note_fault(self._target, fault)
-
-    def closed(self, error: BaseException | None) -> None:
-        if error is not None and is_cancellation(error):
-            self._call.end(StreamEnd.CANCELLED, error)
-        else:
-            self._call.end(StreamEnd.CLOSED_EARLY, None)
-
-    def abandoned(self) -> None:
-        self._call.abandoned()
-
-
-def _is_read(response: Any) -> bool:
-    return bool(getattr(response, "is_closed", False))
+    def head_received(self, headers: Mapping[str, str]) -> None:
+        """The response's head is there, of a request that has not failed."""
+        read_headers(headers, self._recorder, self._reader.facts)

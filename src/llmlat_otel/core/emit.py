@@ -2,69 +2,29 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Final, NamedTuple
 
-from opentelemetry import metrics, trace
+from opentelemetry import trace
 from opentelemetry.context import Context, get_current
-from opentelemetry.metrics import Histogram, MeterProvider
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, TracerProvider
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 
 from llmlat_otel.core import attributes as account
+from llmlat_otel.core import foreign
 from llmlat_otel.core.attributes import NS_PER_S, Attributes, Request
-from llmlat_otel.core.points import METRICS, points
+from llmlat_otel.core.outputs import Output, Outputs
+from llmlat_otel.core.points import points
 from llmlat_otel.core.recording import Anchor, Attempt, PhaseInterval, Recording
 from llmlat_otel.settings import PhasesMode, Settings
 from llmlat_semconv import attributes as names
 from llmlat_semconv.events import LLMLAT_TOOL_CALL
 from llmlat_semconv.phases import Phase, duration_attribute
 from llmlat_semconv.spans import attempt_span_name, inference_span_name, phase_span_name
-from llmlat_semconv.values import AttemptReason, Boundary, OperationName
-from llmlat_semconv.version import CONTRACT_VERSION, SCHEMA_URL
+from llmlat_semconv.values import AttemptReason, Boundary
 
-SCOPE: Final = "llmlat_otel"
-SCOPE_VERSION: Final = version("llmlat-otel")
-
-_SCOPE_ATTRIBUTES: Final = {names.LLMLAT_CONTRACT_VERSION: CONTRACT_VERSION}
 _PHASE_SPAN_NAMES: Final = {phase: phase_span_name(phase.value) for phase in Phase}
-_INFERENCES: Final = frozenset(
-    {OperationName.CHAT, OperationName.TEXT_COMPLETION, OperationName.GENERATE_CONTENT}
-)
-
-
-class _Output(NamedTuple):
-    """Where spans go.
-
-    Attributes:
-        tracer: Starts them.
-        domain: Names the clock domain on each; nothing where the provider's resource names it.
-    """
-
-    tracer: Tracer
-    domain: Attributes
-
-    def start(
-        self,
-        name: str,
-        attributes: Attributes,
-        context: Context | None,
-        start_ns: int,
-        anchor: Anchor,
-        kind: SpanKind = SpanKind.INTERNAL,
-    ) -> Span:
-        """Start a span at a monotonic instant; `attributes` is added to."""
-        attributes[names.LLMLAT_CLOCK_MONOTONIC_START] = start_ns
-        attributes.update(self.domain)
-        start_time = anchor.wall_at(start_ns)
-        return self.tracer.start_span(name, context, kind, attributes, start_time=start_time)
-
-    def opened(self, span: Span, context: Context | None, anchor: Anchor) -> OpenSpan:
-        """A span of ours that was started in a context, with what its children need."""
-        inside = trace.set_span_in_context(span, context)
-        return OpenSpan(span, inside, anchor, span.is_recording(), self)
 
 
 @dataclass(slots=True)
@@ -78,14 +38,16 @@ class OpenSpan:
         is_recording: False if it is not sampled: nothing below it is worth the making.
         output: Where its children go.
         is_ours: False if another instrumentation opened it, and ends it.
+        is_counted: Whether another instrumentation has metrics of the call as a whole.
     """
 
     span: Span
     context: Context
     anchor: Anchor
     is_recording: bool
-    output: _Output
+    output: Output
     is_ours: bool = True
+    is_counted: bool = False
 
     @property
     def traceparent(self) -> str | None:
@@ -144,43 +106,15 @@ class Emitter:
         meter_provider: MeterProvider | None = None,
     ) -> None:
         self._settings = settings
-        self._domain: Attributes = {names.LLMLAT_CLOCK_DOMAIN_ID: domain_id}
-        self._fixed = tracer_provider
-        self._lock = threading.Lock()
-        self._make_provider = make_provider
-        self._fallback: TracerProvider | None = None
-        self._provider: TracerProvider | None = None
-        self._output = _Output(trace.NoOpTracer(), {})
-        self._fixed_meters = meter_provider
-        self._meters: MeterProvider | None = None
-        self._histograms: Mapping[str, Histogram] = {}
+        self._outputs = Outputs(domain_id, make_provider, tracer_provider, meter_provider)
 
-    # Which tracer, and which histograms
+    def their_provider(self) -> TracerProvider | None:
+        """The provider that the application has set; None if it has set none."""
+        return self._outputs.their_provider()
 
-    def _current_output(self) -> _Output:
-        provider = self._fixed or trace.get_tracer_provider()
-        if isinstance(provider, trace.ProxyTracerProvider):
-            provider = self._own_provider() or provider
-        if provider is not self._provider:
-            tracer = provider.get_tracer(SCOPE, SCOPE_VERSION, SCHEMA_URL, _SCOPE_ATTRIBUTES)
-            self._output = _Output(tracer, {} if provider is self._fallback else self._domain)
-            self._provider = provider
-        return self._output
-
-    def _own_provider(self) -> TracerProvider | None:
-        with self._lock:
-            if self._make_provider is not None:
-                make, self._make_provider = self._make_provider, None
-                self._fallback = make()
-            return self._fallback
-
-    def _current_histograms(self) -> Mapping[str, Histogram]:
-        """The contract's instruments; none as long as nobody has set where their points go."""
-        provider = self._fixed_meters or metrics.get_meter_provider()
-        if provider is not self._meters:
-            self._histograms = _histograms(provider)
-            self._meters = provider
-        return self._histograms
+    def spans_made(self) -> int:
+        """How many spans have been started and are recorded."""
+        return self._outputs.spans_made()
 
     # Spans under way
 
@@ -189,15 +123,17 @@ class Emitter:
     ) -> OpenSpan:
         """Start an operation of the application (an agent, a tool) under the current span."""
         every = account.of_operation(Boundary.AGENT, anchor)
-        every.update(attributes)
-        output = self._current_output()
-        span = output.start(name, every, None, start_ns, anchor)
-        return output.opened(span, None, anchor)
+        every.update(account.of_facts(attributes, ours_only=False))
+        output = self._outputs.spans()
+        return _opened(output, account.text(name) or "", every, None, start_ns, anchor)
 
     def open_inference(
         self, request: Request, context: Context, start_ns: int, anchor: Anchor
     ) -> OpenSpan:
         """Start the span of a model call; if its GenAI span is already current, take that one.
+
+        A span is taken once: of two calls under one span (a framework's, or a wrapper's that
+        tries again) the second has one of its own beneath.
 
         Args:
             request: What the call asks for.
@@ -206,15 +142,18 @@ class Emitter:
             anchor: The recording's anchor.
         """
         theirs = trace.get_current_span()
-        if _is_inference(theirs):
-            theirs.set_attributes({**account.of_operation(Boundary.CLIENT, anchor), **self._domain})
-            return self.current(anchor)
+        said: Mapping[str, object] | None = getattr(theirs, "attributes", None)
+        if theirs.is_recording() and said and foreign.may_be_call(said, request.operation):
+            taken = self.current(anchor)
+            taken.is_counted = foreign.counts_calls(said)
+            ours = account.of_operation(Boundary.CLIENT, anchor)
+            theirs.set_attributes({**ours, **self._outputs.domain})
+            return taken
         every = account.of_operation(Boundary.CLIENT, anchor)
         every.update(account.of_request(request))
-        name = inference_span_name(request.operation.value, request.model)
-        output = self._current_output()
-        span = output.start(name, every, context, start_ns, anchor, SpanKind.CLIENT)
-        return output.opened(span, context, anchor)
+        name = inference_span_name(request.operation.value, account.text(request.model))
+        output = self._outputs.spans()
+        return _opened(output, name, every, context, start_ns, anchor, SpanKind.CLIENT)
 
     def open_attempt(
         self,
@@ -226,23 +165,23 @@ class Emitter:
     ) -> OpenSpan:
         """Start the span of a request that is sent for an operation."""
         name, attributes = (
-            attempt_span_name(request.model),
+            attempt_span_name(account.text(request.model)),
             account.of_attempt_start(number, reason),
         )
         context, anchor, output = operation.context, operation.anchor, operation.output
-        span = output.start(name, attributes, context, start_ns, anchor, SpanKind.CLIENT)
-        return output.opened(span, context, anchor)
+        return _opened(output, name, attributes, context, start_ns, anchor, SpanKind.CLIENT)
 
     # Spans that end
 
     def finish(
-        self, operation: OpenSpan, attempts: Mapping[int, OpenSpan], finished: Finished
+        self, operation: OpenSpan, attempts: MutableMapping[int, OpenSpan], finished: Finished
     ) -> None:
         """Write a finished call: its phases, attempts, events and metrics; end its span.
 
         Args:
             operation: Its span.
-            attempts: The spans of attempts that were opened while it ran, by number.
+            attempts: The spans of attempts that were opened while it ran, by number; those that
+                are opened only now are added.
             finished: What there is to say of it.
         """
         recording, error_type = finished.recording, finished.error_type
@@ -251,10 +190,10 @@ class Emitter:
                 self._write(operation, attempts, finished)
         finally:  # The application's own span processors may raise.
             self.end(operation, recording.end_ns, error_type)
-        histograms = self._current_histograms()
+        histograms = self._outputs.histograms()
         if histograms:
             for metric, seconds, attributes in points(
-                finished.request, recording, error_type, whole_call=operation.is_ours
+                finished.request, recording, error_type, whole_call=not operation.is_counted
             ):
                 histograms[metric].record(seconds, attributes)
 
@@ -262,15 +201,22 @@ class Emitter:
         """End a span of ours at a monotonic instant; others end theirs."""
         if not opened.is_ours:
             return
-        if error_type is not None:
-            opened.span.set_attribute(names.ERROR_TYPE, error_type)
-            opened.span.set_status(Status(StatusCode.ERROR))
-        opened.span.end(opened.anchor.wall_at(end_ns))
+        try:
+            if error_type is not None:
+                opened.span.set_attribute(names.ERROR_TYPE, error_type)
+                opened.span.set_status(Status(StatusCode.ERROR))
+        finally:
+            opened.span.end(opened.anchor.wall_at(end_ns))
+
+    def give_up(self, opened: OpenSpan) -> None:
+        """End a span of ours of which nothing can be said, not even when it was over."""
+        if opened.is_ours and opened.span.is_recording():
+            opened.span.end()
 
     def current(self, anchor: Anchor) -> OpenSpan:
         """The current span, whoever opened it."""
         span = trace.get_current_span()
-        output = self._current_output()
+        output = self._outputs.spans()
         return OpenSpan(span, get_current(), anchor, span.is_recording(), output, is_ours=False)
 
     def write_phase(self, parent: OpenSpan, interval: PhaseInterval) -> None:
@@ -281,81 +227,114 @@ class Emitter:
             if parent.span.is_recording():
                 parent.span.set_attributes(durations)
 
-    def add_event(self, opened: OpenSpan, name: str, at_ns: int) -> None:
-        """Add an event at a monotonic instant."""
+    def add_event(
+        self,
+        opened: OpenSpan,
+        name: str,
+        at_ns: int,
+        said: Mapping[str, account.Value] | None = None,
+    ) -> None:
+        """Add an event at a monotonic instant, with attributes if it has any."""
         if opened.span.is_recording():
-            opened.span.add_event(name, timestamp=opened.anchor.wall_at(at_ns))
+            opened.span.add_event(name, said, opened.anchor.wall_at(at_ns))
+
+    def is_within_span(self) -> bool:
+        """Whether there is a current span, recorded or not, that others can hang under."""
+        return trace.get_current_span().get_span_context().is_valid
+
+    def is_running(self, context: Context) -> bool:
+        """Whether the span of a context is recorded and has not ended."""
+        return trace.get_current_span(context).is_recording()
+
+    # What it writes. The span of somebody else may have ended before the call was over: then it
+    # takes nothing more, and what it would have said is said by the last attempt, which has a span
+    # for that purpose even if it is the only one.
+    #
+    #   chat (theirs) ───────────┐
+    #     ├ phase prepare        │
+    #     └ attempt ─────────────┼─┐
+    #         └ phase wait, ...  │ │
 
     def _write(
-        self, operation: OpenSpan, attempts: Mapping[int, OpenSpan], finished: Finished
+        self, operation: OpenSpan, attempts: MutableMapping[int, OpenSpan], finished: Finished
     ) -> None:
         recording = finished.recording
-        attributes = account.of_recording(recording, self._settings.stall_threshold_ns)
+        is_open = operation.span.is_recording()
+        says = account.of_recording(recording, self._settings.stall_threshold_ns)
+        says.update(account.of_facts(finished.facts, ours_only=not operation.is_ours))
         if operation.is_ours:
-            attributes.update(finished.facts)
-            attributes.update(account.of_call(recording))
-        parents = self._attempt_spans(operation, attempts, finished)
-        attributes.update(self._write_phases(operation, parents, recording))
-        if operation.span.is_recording():
-            operation.span.set_attributes(attributes)
-            self._write_tool_calls(operation, recording)
-
-    def _write_tool_calls(self, operation: OpenSpan, recording: Recording) -> None:
-        for each in recording.tool_calls:
-            operation.span.add_event(
-                LLMLAT_TOOL_CALL,
-                {names.GEN_AI_TOOL_CALL_ID: each.call_id},
-                operation.anchor.wall_at(each.complete_ns),
-            )
+            says.update(account.of_call(recording))
+        is_lost = not is_open and (bool(says) or self._settings.phases is not PhasesMode.OFF)
+        spans = self._attempt_spans(operation, attempts, finished, are_needed=is_lost)
+        durations = self._write_phases(operation, spans, recording, is_open=is_open)
+        last = spans.get(len(recording.attempts))
+        teller = operation if is_open else last
+        if teller is not None:
+            teller.span.set_attributes({**says, **durations[0]})
+            _write_tool_calls(teller, recording)
+        if last is not None:
+            last.span.set_attributes(_time_to_first_content(recording))
+        for attempt in recording.attempts if spans else ():
+            self._end_attempt(spans[attempt.number], attempt, durations[attempt.number])
 
     def _attempt_spans(
-        self, operation: OpenSpan, opened: Mapping[int, OpenSpan], finished: Finished
+        self,
+        operation: OpenSpan,
+        opened: MutableMapping[int, OpenSpan],
+        finished: Finished,
+        *,
+        are_needed: bool,
     ) -> Mapping[int, OpenSpan]:
         """A span for each attempt, once there is a second; the first one's from its record."""
         made = finished.recording.attempts
-        if len(made) < 2:
+        if len(made) < 2 and not are_needed:
             return {}
-        return {
-            each.number: opened.get(each.number)
-            or self.open_attempt(
-                operation, finished.request, each.number, each.start_ns, each.reason
-            )
-            for each in made
-        }
+        for each in made:
+            if each.number not in opened:
+                opened[each.number] = self.open_attempt(
+                    operation, finished.request, each.number, each.start_ns, each.reason
+                )
+        return {each.number: opened[each.number] for each in made}
 
     def _write_phases(
-        self, operation: OpenSpan, attempts: Mapping[int, OpenSpan], recording: Recording
-    ) -> Mapping[str, float]:
-        """Write phases under their attempts and end these; the operation's own as returned."""
-        of_operation: dict[str, float] = {}
-        of_attempts: dict[int, dict[str, float]] = {number: {} for number in attempts}
+        self,
+        operation: OpenSpan,
+        attempts: Mapping[int, OpenSpan],
+        recording: Recording,
+        *,
+        is_open: bool,
+    ) -> Mapping[int, Mapping[str, float]]:
+        """Write phases under their attempts; what each is to say itself, the operation as 0."""
+        durations: dict[int, dict[str, float]] = {number: {} for number in (0, *attempts)}
         for sequence, phase in enumerate(recording.phases):
-            parent = attempts.get(phase.attempt, operation)
-            durations = of_attempts.get(phase.attempt, of_operation)
-            self._write_phase(parent, phase, sequence, durations)
-        for attempt in recording.attempts if attempts else ():
-            self._end_attempt(attempts[attempt.number], attempt, of_attempts[attempt.number])
-        return of_operation
+            number = phase.attempt if phase.attempt in attempts else 0
+            parent = attempts.get(number, operation)
+            to_say = durations[number] if number or is_open else None
+            self._write_phase(parent, phase, sequence, to_say)
+        return durations
 
     def _end_attempt(
         self, opened: OpenSpan, attempt: Attempt, durations: Mapping[str, float]
     ) -> None:
-        opened.span.set_attributes({**account.of_attempt(attempt), **durations})
-        self.end(opened, attempt.end_ns, attempt.error_type)
+        try:
+            opened.span.set_attributes({**account.of_attempt(attempt), **durations})
+        finally:
+            self.end(opened, attempt.end_ns, attempt.error_type)
 
     def _write_phase(
         self,
         parent: OpenSpan,
         interval: PhaseInterval,
         sequence: int | None,
-        durations: dict[str, float],
+        durations: dict[str, float] | None,
     ) -> None:
-        """Write a phase as a span of its own, or else add it to what its parent is to say."""
+        """Write a phase as a span, or add it to what its parent is to say, if it says anything."""
         mode = self._settings.phases
         if mode is PhasesMode.OFF:
             return
         duration_ns = interval.end_ns - interval.start_ns
-        if mode is PhasesMode.SPANS and duration_ns >= self._settings.phase_min_ns:
+        is_span = mode is PhasesMode.SPANS and duration_ns >= self._settings.phase_min_ns
+        if is_span or durations is None:
             _write_phase_span(parent, interval, sequence)
         else:
             # A phase may come twice in one attempt, after a redirect for example.
@@ -365,29 +344,41 @@ class Emitter:
 
 def _write_phase_span(parent: OpenSpan, interval: PhaseInterval, sequence: int | None) -> None:
     name, attributes = _PHASE_SPAN_NAMES[interval.phase], account.of_phase(interval, sequence)
+    end_time = parent.anchor.wall_at(interval.end_ns)
     span = parent.output.start(name, attributes, parent.context, interval.start_ns, parent.anchor)
-    span.end(parent.anchor.wall_at(interval.end_ns))
+    span.end(end_time)
 
 
-def _is_inference(span: Span) -> bool:
-    """Whether a current span is a GenAI span of the call that is being made."""
-    if not span.is_recording():
-        return False
-    attributes: Mapping[str, object] | None = getattr(span, "attributes", None)
-    return attributes is not None and attributes.get(names.GEN_AI_OPERATION_NAME) in _INFERENCES
-
-
-def _histograms(provider: MeterProvider) -> Mapping[str, Histogram]:
-    """The contract's instruments; none of the API's own providers, which record nothing."""
-    if type(provider).__module__.startswith(MeterProvider.__module__):
+def _time_to_first_content(recording: Recording) -> Attributes:
+    """What the last attempt says of it: counted from its own start."""
+    stream = recording.stream
+    start_ns = recording.attempts[-1].start_ns
+    if stream is None or stream.first_content_ns is None or stream.first_content_ns < start_ns:
         return {}
-    meter = provider.get_meter(SCOPE, SCOPE_VERSION, SCHEMA_URL)
-    return {
-        each.name: meter.create_histogram(
-            each.name,
-            each.unit,
-            each.description,
-            explicit_bucket_boundaries_advisory=each.boundaries,
-        )
-        for each in METRICS
-    }
+    seconds = (stream.first_content_ns - start_ns) / NS_PER_S
+    return {names.LLMLAT_RESPONSE_TIME_TO_FIRST_CONTENT: seconds}
+
+
+def _write_tool_calls(teller: OpenSpan, recording: Recording) -> None:
+    for each in recording.tool_calls:
+        said = account.of_facts({names.GEN_AI_TOOL_CALL_ID: each.call_id}, ours_only=False)
+        teller.span.add_event(LLMLAT_TOOL_CALL, said, teller.anchor.wall_at(each.complete_ns))
+
+
+def _opened(
+    output: Output,
+    name: str,
+    attributes: Attributes,
+    context: Context | None,
+    start_ns: int,
+    anchor: Anchor,
+    kind: SpanKind = SpanKind.INTERNAL,
+) -> OpenSpan:
+    """Start a span of ours in a context, with what its children need."""
+    span = output.start(name, attributes, context, start_ns, anchor, kind)
+    try:
+        inside = trace.set_span_in_context(span, context)
+        return OpenSpan(span, inside, anchor, span.is_recording(), output)
+    except BaseException:
+        span.end()  # Nobody else knows of it.
+        raise

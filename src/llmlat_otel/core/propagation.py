@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, MutableMapping
-from typing import Final, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from opentelemetry import context as contexts
 from opentelemetry.context import Context
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
-
-_propagator = TraceContextTextMapPropagator()
 
 
 def enter(context: Context) -> Context:
@@ -36,7 +34,7 @@ def leave(context: Context, before: Context | None) -> None:
 
 
 def inject(headers: MutableMapping[str, str], traceparent: str | None, tracestate: str) -> None:
-    """Name the parent of what the peer does; a parent that is already named stays.
+    """Name the parent of what the peer does; what is there already stays. No baggage goes along.
 
     Args:
         headers: Of the request; looked up without regard to case by the library's own type.
@@ -46,25 +44,36 @@ def inject(headers: MutableMapping[str, str], traceparent: str | None, tracestat
     if traceparent is None or TRACEPARENT in headers:
         return
     headers[TRACEPARENT] = traceparent
-    if tracestate:
+    if tracestate and TRACESTATE not in headers:
         headers[TRACESTATE] = tracestate
 
 
 def extract(headers: Mapping[str, str]) -> Context:
     """The context that a caller's headers name; the current one if they name none."""
-    return _propagator.extract({name.lower(): value for name, value in headers.items()})
+    # 2 ms of an import that only those need who call this.
+    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415
+        TraceContextTextMapPropagator,
+    )
+
+    carrier = {name.lower(): value for name, value in headers.items()}
+    return TraceContextTextMapPropagator().extract(carrier)
 
 
-def carry(function: Callable[..., R]) -> Callable[..., R]:
+def carry(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function run under the span that is current now, in whichever thread it runs.
 
     Only OpenTelemetry's context is carried, for the time of each run; other context variables
-    stay as that thread has them.
+    stay as that thread has them. If there is nothing to carry, it is the function itself.
+
+    Args:
+        function: Any but a coroutine function; what that returns runs in its task's own context.
     """
     context = contexts.get_current()
+    if not context:
+        return function
 
     @functools.wraps(function)
-    def carried(*args: object, **kwargs: object) -> R:
+    def carried(*args: P.args, **kwargs: P.kwargs) -> R:
         before = enter(context)
         try:
             return function(*args, **kwargs)

@@ -33,6 +33,10 @@ from llmlat_semconv.values import AttemptOutcome, AttemptReason, ContentKind, Ev
 # The transport marks its cuts as they happen. The cuts inside the response are known only
 # afterwards (any content may turn out to be the last), so the stream's instants are kept as plain
 # integers while it runs, and laid out at the end. `consumer` is a sum of amounts, not a segment.
+#
+# A caller that reads a stream as bytes or lines sees reads and no events: the first of them is the
+# first event or a part of it, the last one likewise, and which held content nobody knows. It is
+# laid out as a stream without content is, and says nothing of chunks, gaps and content.
 
 MAX_TOOL_CALLS: Final = 64
 
@@ -60,6 +64,7 @@ class _Arrivals:
     """What has arrived of the response so far."""
 
     first_body_ns: int | None = None
+    last_body_ns: int = 0
     first_chunk_ns: int | None = None
     last_chunk_ns: int = 0
     first_visible_ns: int | None = None
@@ -178,6 +183,7 @@ class PhaseRecorder:
         """Some of the response's body has arrived."""
         if self._arrivals.first_body_ns is None:
             self._arrivals.first_body_ns = at_ns
+        self._arrivals.last_body_ns = at_ns
         if at_ns > self._last_event_ns:  # noqa: PLR1730 - runs per read; max() takes longer
             self._last_event_ns = at_ns
 
@@ -250,6 +256,7 @@ class PhaseRecorder:
         error_type: str | None = None,
         *,
         cancelled: bool = False,
+        is_told_apart: bool = True,
     ) -> Recording:
         """The call is over; nothing may be marked after it.
 
@@ -258,9 +265,10 @@ class PhaseRecorder:
             stream_end: How its stream ended; None if it was not streamed.
             error_type: What it failed with, if it did.
             cancelled: Whether the caller gave it up before its end.
+            is_told_apart: Whether somebody told the events of its stream apart.
         """
         if not self._attempts or self._attempts[-1].end_ns is None:
-            self._lay_out_response(stream_end)
+            self._lay_out_response(stream_end, is_told_apart=is_told_apart)
         end_ns = self._touch(end_ns)
         if self._segments[-1].phase is not Phase.FINALIZE or error_type is not None:
             self._truncate()
@@ -273,28 +281,31 @@ class PhaseRecorder:
             phases=phases,
             gap_ns=gap_ns,
             attempts=tuple(self._attempt(index) for index in range(len(self._attempts))),
-            stream=None if stream_end is None else self._account(stream_end),
+            stream=self._account(stream_end, is_told_apart=is_told_apart),
             tool_calls=tuple(self._tool_calls),
             reported=tuple(self._reported.values()),
         )
 
-    def _lay_out_response(self, stream_end: StreamEnd | None) -> None:
+    def _lay_out_response(self, stream_end: StreamEnd | None, *, is_told_apart: bool) -> None:
         """Cut the response at the instants that are known only now."""
         arrivals = self._arrivals
-        if stream_end is None or arrivals.first_chunk_ns is None:
+        first_ns, last_ns = arrivals.first_chunk_ns, arrivals.last_chunk_ns
+        if not is_told_apart:
+            first_ns, last_ns = arrivals.first_body_ns, arrivals.last_body_ns
+        if stream_end is None or first_ns is None:
             if arrivals.first_body_ns is not None:
                 self._cut(Phase.FINALIZE, arrivals.first_body_ns)
             return
         content_ns, _ = self._content()
-        if content_ns is None and stream_end is not StreamEnd.COMPLETE:
-            self._cut(Phase.FIRST_CONTENT, arrivals.first_chunk_ns)
+        if content_ns is None and is_told_apart and stream_end is not StreamEnd.COMPLETE:
+            self._cut(Phase.FIRST_CONTENT, first_ns)
             return
         if content_ns is not None:
-            self._cut(Phase.FIRST_CONTENT, arrivals.first_chunk_ns)
-        self._cut(Phase.STREAM, content_ns or arrivals.first_chunk_ns)
+            self._cut(Phase.FIRST_CONTENT, first_ns)
+        self._cut(Phase.STREAM, content_ns or first_ns)
         if stream_end is not StreamEnd.COMPLETE:
             self._truncate()
-        self._cut(Phase.FINALIZE, arrivals.last_content_ns or arrivals.last_chunk_ns)
+        self._cut(Phase.FINALIZE, arrivals.last_content_ns or last_ns)
 
     def _content(self) -> tuple[int | None, ContentKind | None]:
         arrivals = self._arrivals
@@ -315,13 +326,18 @@ class PhaseRecorder:
         else:
             attempt.outcome = AttemptOutcome.WON if error_type is None else AttemptOutcome.FAILED
 
-    def _account(self, stream_end: StreamEnd) -> StreamAccount:
+    def _account(
+        self, stream_end: StreamEnd | None, *, is_told_apart: bool
+    ) -> StreamAccount | None:
+        if stream_end is None:
+            return None
         arrivals = self._arrivals
         content_ns, kind = self._content()
         first_chunk_ns = arrivals.first_chunk_ns
+        count = 0 if first_chunk_ns is None else 1 + sum(arrivals.gap_buckets)
         return StreamAccount(
             end=stream_end,
-            chunk_count=0 if first_chunk_ns is None else 1 + sum(arrivals.gap_buckets),
+            chunk_count=count if is_told_apart else None,
             first_chunk_ns=first_chunk_ns,
             first_content_ns=content_ns,
             first_content_kind=kind,

@@ -48,11 +48,12 @@ class StreamAccount(NamedTuple):
     """How a streamed response arrived; amounts in ns, instants on the monotonic clock.
 
     `gap_buckets` counts the gaps by `STREAM_GAP_BOUNDARIES_S`, longer ones last. A gap is time
-    inside a pull: what the caller did between two pulls is `consumer_ns`.
+    inside a pull: what the caller did between two pulls is `consumer_ns`. `chunk_count` is None
+    where nobody told the events apart: the body was read as it came.
     """
 
     end: StreamEnd
-    chunk_count: int
+    chunk_count: int | None
     first_chunk_ns: int | None
     first_content_ns: int | None
     first_content_kind: ContentKind | None

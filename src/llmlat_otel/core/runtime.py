@@ -6,17 +6,17 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from opentelemetry.trace import TracerProvider
 
 from llmlat_otel.core.clock import Clock
 from llmlat_otel.core.emit import Emitter
+from llmlat_otel.core.guard import guarded
 from llmlat_otel.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(NamedTuple):
     """What every recording needs."""
 
     settings: Settings
@@ -39,8 +39,6 @@ def runtime() -> Runtime:
         with _lock:
             if _current is None:
                 _current = _made(Settings.from_environment(os.environ))
-                if hasattr(os, "register_at_fork"):
-                    os.register_at_fork(after_in_child=_renew)
     return _current
 
 
@@ -71,7 +69,17 @@ def _made(settings: Settings) -> Runtime:
 
 
 def _renew() -> None:
-    """A child process has threads, a pid and perhaps a clock domain of its own."""
     global _current  # noqa: PLW0603
     if _current is not None:
         _current = _made(_current.settings)
+
+
+def _forked() -> None:
+    """A child has threads, a pid and perhaps a clock domain of its own, and locks that are free."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.Lock()
+    guarded("fork", _renew)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

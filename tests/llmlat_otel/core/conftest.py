@@ -19,13 +19,17 @@ from llmlat_semconv.values import ContentKind, OperationName
 
 
 class FakeReader:
-    """Reads events that are content kinds, or None; fails on anything else."""
+    """Reads events that are content kinds, or None; fails on anything else.
+
+    Any stream is terminated, unless the call says `is_terminated=False`.
+    """
 
     def __init__(self, instance: Any, kwargs: dict[str, Any], reasoning_is_content: bool) -> None:
         self.request = Request(
             OperationName.CHAT, "fake", kwargs.get("model"), bool(kwargs.get("stream"))
         )
         self.facts: Attributes = {}
+        self.is_terminated = kwargs.get("is_terminated", True)
 
     def event(self, event: Any, at_ns: int, recorder: PhaseRecorder) -> ContentKind | None:
         if event is not None and not isinstance(event, ContentKind):
@@ -66,7 +70,7 @@ class Library:
         for phase, duration_ms in ((Phase.CONNECT, 2), (Phase.SEND, 3), (Phase.WAIT, 4)):
             attempt.mark(phase)
             self.clock.advance(duration_ms * MS)
-        return type("Response", (), {"status_code": status})
+        return type("Response", (), {"status_code": status, "headers": {}})
 
     def wait(self, duration_ms: int) -> None:
         """Let time pass."""

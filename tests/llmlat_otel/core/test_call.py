@@ -57,16 +57,21 @@ def test_a_call_within_a_call_is_the_same_call(library, record):
     assert [span["name"] for span in record.tree()].count("chat m") == 1
 
 
-def test_the_parent_is_the_span_of_the_call_not_of_the_end(library, record):
+def test_st_03_a_stream_that_is_read_in_another_span_is_one_span_of_the_calls_own(library, record):
+    watching = Watching()
+    record.tracer_provider.add_span_processor(watching)
     tracer = record.tracer_provider.get_tracer("app")
     with tracer.start_as_current_span("a"):
         stream = library.create(
             lambda: FakeStream(library.clock, [(MS, TEXT)]), model="m", stream=True
         )
+    library.wait(50)
     with tracer.start_as_current_span("b"):
         list(stream)
     spans = {span["name"]: span for span in record.tree()}
+    assert watching.started.count("chat m") == 1
     assert spans["chat m"]["parent"] == spans["a"]["id"]
+    assert (spans["chat m"]["start_ns"], spans["chat m"]["end_ns"]) == (0, 51 * MS)
 
 
 def test_the_span_is_not_current_while_the_caller_has_control(library, record):

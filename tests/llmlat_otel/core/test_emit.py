@@ -7,7 +7,6 @@ from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
-from opentelemetry.trace import use_span
 
 from llmlat_otel.core.emit import Emitter
 from llmlat_otel.core.runtime import Runtime, running
@@ -246,26 +245,6 @@ def test_metrics_wait_for_a_meter_provider(library, record, clock, monkeypatch):
         for point in metric.data.data_points
     }
     assert models == {"after"}
-
-
-def test_a_genai_span_of_the_same_call_is_enriched_not_doubled(library, record):
-    theirs = record.tracer_provider.get_tracer("theirs")
-
-    def create():
-        span = theirs.start_span("chat", attributes={names.GEN_AI_OPERATION_NAME: "chat"})
-        with use_span(span, end_on_exit=True):
-            library.send()
-        return "response"
-
-    library.create(create, model="m")
-    spans = record.tree()
-    assert [span["name"] for span in spans if span["kind"] != "INTERNAL"] == []
-    (operation,) = (span for span in spans if span["name"] == "chat")
-    assert operation["attributes"][names.LLMLAT_CONTRACT_VERSION] == "0.1.0"
-    assert {span["parent"] for span in spans if span is not operation} == {operation["id"]}
-    assert list(record.points()) == [metrics.LLMLAT_PHASE_DURATION.name], (
-        "they count the call themselves"
-    )
 
 
 def test_a_wall_step_within_a_call_does_not_bend_it(library, record):

@@ -316,6 +316,23 @@ def test_an_error_thrown_into_a_generator_is_the_tools_error(record):
     assert by_name(record)["execute_tool order"]["attributes"][names.ERROR_TYPE] == "KeyError"
 
 
+def test_a_context_manager_is_timed_above_the_tool(record, clock):
+    @contextlib.contextmanager
+    @llmlat_otel.tool()
+    def whole():
+        yield
+
+    @llmlat_otel.tool()
+    @contextlib.contextmanager
+    def making():
+        yield
+
+    with whole(), making():
+        clock.advance(MS)
+    spans = by_name(record)
+    assert [spans[f"execute_tool {name}"]["end_ns"] for name in ("whole", "making")] == [MS, 0]
+
+
 def test_what_is_sent_into_a_generator_runs_within_the_tool(record):
     def step():
         span: Any = trace.get_current_span()

@@ -19,6 +19,12 @@ def test_a_parent_that_is_named_already_stays():
     assert headers == {"traceparent": "theirs"}
 
 
+def test_a_state_that_is_there_already_stays():
+    headers = {"tracestate": "theirs=1"}
+    inject(headers, PARENT, "vendor=1")
+    assert headers == {"traceparent": PARENT, "tracestate": "theirs=1"}
+
+
 def test_without_a_trace_nothing_is_added():
     headers: dict[str, str] = {}
     inject(headers, None, "")

@@ -269,3 +269,41 @@ def test_a_body_before_the_response_is_a_redirects():
         ("wait", 50, 90),
         ("finalize", 90, 95),
     ]
+
+
+#  0       10  12      20 21   30        40                    70        80
+#  |prepare|.|pw|connect|.|send|  wait   |        stream       |finalize |
+def test_a_stream_whose_events_nobody_tells_apart():
+    marks = sent()
+    for at_ns in (40, 55, 70):
+        marks.body_received(at_ns)
+    recording = marks.finish(80, StreamEnd.COMPLETE, is_told_apart=False)
+    assert lines(recording)[-3:] == [("wait", 30, 40), ("stream", 40, 70), ("finalize", 70, 80)]
+    assert recording.stream is not None
+    assert recording.stream.chunk_count is None
+    assert recording.stream.first_chunk_ns is None
+    assert not any(phase.truncated for phase in recording.phases)
+
+
+def test_one_that_is_cut_short_is_truncated():
+    marks = sent()
+    for at_ns in (40, 70):
+        marks.body_received(at_ns)
+    recording = marks.finish(80, StreamEnd.CLOSED_EARLY, is_told_apart=False)
+    assert [each.truncated for each in recording.phases if each.phase is Phase.STREAM] == [True]
+
+
+def test_one_of_which_nothing_was_read_is_waited_for_to_its_end():
+    recording = sent().finish(80, StreamEnd.ABANDONED, is_told_apart=False)
+    assert lines(recording)[-1] == ("wait", 30, 80)
+    assert recording.stream is not None
+    assert recording.stream.chunk_count is None
+
+
+def test_an_incomplete_stream_is_no_failure():
+    marks = sent()
+    marks.received(31, 40, ContentKind.TEXT)
+    recording = marks.finish(60, StreamEnd.INCOMPLETE)
+    assert recording.attempts[0].outcome is AttemptOutcome.WON
+    assert recording.stream is not None
+    assert recording.stream.end is StreamEnd.INCOMPLETE

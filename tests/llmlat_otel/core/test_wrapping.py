@@ -1,37 +1,32 @@
-"""Proxies: whatever the user could do with the original still works."""
+"""Functions in scopes, and proxies: whatever the user could do with the original still works."""
 
 import asyncio
-import copy
+import gc
 import inspect
-import pickle
-from collections.abc import AsyncIterator, Iterator
-from typing import Any
+import warnings
 
 import pytest
 
-from llmlat_otel.core.wrapping import (
-    AsyncStream,
-    Body,
-    RawResponse,
-    SyncStream,
-    run_in,
-    stream,
-    wrap,
-)
-from llmlat_otel.testing import FakeAsyncStream, FakeStream, ManualClock
+from llmlat_otel.core.guard import faults
+from llmlat_otel.core.wrapping import Body, run_in, wrap
 
 
 class Log:
-    """A scope and a pull that write down what they are told."""
+    """A scope that writes down what it is told."""
+
+    target = "log"
 
     def __init__(self):
         self.lines = []
 
-    def __enter__(self):
-        self.lines.append("enter")
+    def begin(self):
+        self.lines.append("begin")
 
-    def __exit__(self, kind, error, traceback):
-        self.lines.append("exit" if kind is None else kind.__name__)
+    def returned(self):
+        self.lines.append("returned")
+
+    def failed(self, error):
+        self.lines.append(type(error).__name__)
 
     def restart(self):
         self.lines.append("restart")
@@ -40,39 +35,34 @@ class Log:
         self.lines.append("delivered")
         return result
 
-    def received(self, event):
-        self.lines.append(event)
-
-    def closed(self, error):
-        self.lines.append("closed" if error is None else f"closed by {type(error).__name__}")
-
-    def abandoned(self):
-        self.lines.append("abandoned")
-
 
 @pytest.fixture
 def log():
     return Log()
 
 
-def fake(*events, kind=FakeStream):
-    return kind(ManualClock(), [(0, event) for event in events])
+async def add(a, b):
+    return a + b
 
 
 def test_a_plain_function(log):
     assert run_in(log, lambda a, b: a + b, (1,), {"b": 2}) == 3
-    assert log.lines == ["enter", "exit", "delivered"]
+    assert log.lines == ["begin", "returned", "delivered"]
 
 
 def test_an_awaitable_result(log):
-    async def add(a, b):
-        return a + b
-
     assert asyncio.run(run_in(log, add, (1,), {"b": 2})) == 3
-    assert log.lines == ["enter", "exit", "restart", "enter", "exit", "delivered"]
+    assert log.lines == ["begin", "returned", "restart", "begin", "returned", "delivered"]
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), asyncio.CancelledError()])
+def test_without_a_scope_it_is_a_plain_call():
+    assert run_in(None, lambda a, b: a + b, (1,), {"b": 2}) == 3
+
+
+ERRORS = [ValueError("no"), KeyboardInterrupt(), asyncio.CancelledError(), StopIteration(1)]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
 def test_exceptions_pass_unchanged(log, error):
     def fail():
         raise error
@@ -80,108 +70,52 @@ def test_exceptions_pass_unchanged(log, error):
     with pytest.raises(type(error)) as caught:
         run_in(log, fail, (), {})
     assert caught.value is error
-    assert log.lines == ["enter", type(error).__name__]
+    assert log.lines == ["begin", type(error).__name__]
 
 
-def test_a_stream_is_measured_at_the_pull(log):
-    assert list(stream(fake("a", "b"), log)) == ["a", "b"]
-    assert log.lines[:7] == ["enter", "exit", "a", "enter", "exit", "b", "enter"]
-    assert log.lines[7:] == ["StopIteration", "abandoned"]
+class Broken(Log):
+    """A scope that fails at everything."""
 
-
-def test_an_async_stream_is_measured_at_the_pull(log):
-    async def read():
-        return [event async for event in stream(fake("a", kind=FakeAsyncStream), log)]
-
-    assert asyncio.run(read()) == ["a"]
-    assert log.lines == ["enter", "exit", "a", "enter", "StopAsyncIteration", "abandoned"]
-
-
-class OwnStream(FakeStream):
-    """A stream with an attribute of its own."""
-
-    note = "original"
-
-
-def test_a_stream_is_what_it_wraps(log):
-    original = OwnStream(ManualClock(), [])
-    proxy = stream(original, log)
-    assert isinstance(proxy, OwnStream)
-    assert proxy.note == "original"
-    assert iter(proxy) is proxy
-    proxy.note = "set through the proxy"
-    assert original.note == "set through the proxy"
-    with proxy as entered:
-        assert entered is proxy
-
-
-def test_a_stream_that_is_dropped_is_abandoned_at_once(log):
-    proxy = stream(fake(), log)
-    del proxy
-    assert log.lines == ["abandoned"]
-
-
-def test_a_synchronous_stream_does_not_pass_for_an_asynchronous_one(log):
-    synchronous, asynchronous = (
-        SyncStream(fake(), log),
-        AsyncStream(fake(kind=FakeAsyncStream), log),
-    )
-    assert isinstance(synchronous, Iterator)
-    assert not isinstance(synchronous, AsyncIterator)
-    assert isinstance(asynchronous, AsyncIterator)
-    assert not isinstance(asynchronous, Iterator)
-
-
-def test_close_reaches_the_original_once(log):
-    original = fake("a")
-    stream(original, log).close()
-    assert original.close_count == 1
-    assert log.lines[0] == "closed"
-
-
-def test_an_async_close_is_awaited_once(log):
-    original = fake("a", kind=FakeAsyncStream)
-
-    async def use():
-        async with stream(original, log) as entered:
-            assert type(entered) is AsyncStream
-
-    asyncio.run(use())
-    assert original.close_count == 1
-    assert log.lines[0] == "closed"
-
-
-def test_aclose_is_there_if_the_original_has_it(log):
-    async def generate():
-        yield 1
-
-    assert not hasattr(stream(fake(), Log()), "aclose")
-    generator = stream(generate(), log)
-    asyncio.run(generator.aclose())
-    assert log.lines[0] == "closed"
-
-
-def test_an_exception_in_the_body_closes(log):
-    original = fake("a")
-    with pytest.raises(LookupError), stream(original, log):
+    def _fail(self, *_):
         raise LookupError
-    assert log.lines[0] == "closed by LookupError"
-    assert original.close_count == 1
+
+    begin = returned = failed = restart = delivered = _fail
 
 
-def test_a_raw_response_is_what_it_wraps(log):
-    class Response:
-        headers = {"a": "b"}
+def test_a_scope_that_fails_at_everything_changes_nothing():
+    def fail():
+        raise ValueError("no")
 
-        def parse(self, to=None):
-            return to
+    before = faults().get("log", 0)
+    assert run_in(Broken(), lambda: 3, (), {}) == 3
+    assert asyncio.run(run_in(Broken(), add, (1, 2), {})) == 3
+    with pytest.raises(ValueError, match="no") as caught:
+        run_in(Broken(), fail, (), {})
+    assert caught.value.__context__ is None
+    assert faults()["log"] == before + 3 + 6 + 2
 
-    response = RawResponse(Response(), log, lambda: log.lines.append("dropped"))
-    assert isinstance(response, Response)
-    assert response.headers == {"a": "b"}
-    assert response.parse(to="it") == "it"
-    del response
-    assert log.lines == ["enter", "exit", "delivered", "dropped"]
+
+def test_a_coroutine_looks_like_the_one_whose_place_it_takes(log):
+    coroutine, original = run_in(log, add, (1, 2), {}), add(1, 2)
+    assert inspect.iscoroutine(coroutine)
+    assert (coroutine.__name__, coroutine.__qualname__) == ("add", "add")
+    coroutine.close()
+    original.close()
+
+
+def never_awaited(make):
+    """What Python warns of; nothing is kept of what it warns of, which would keep that alive."""
+    said = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *_, **__: said.append(str(message))
+        make()
+        gc.collect()
+    return said
+
+
+def test_python_warns_of_a_coroutine_that_is_never_awaited_as_it_would_without_us(log):
+    assert never_awaited(lambda: run_in(log, add, (1, 2), {})) == never_awaited(lambda: add(1, 2))
 
 
 def told(times):
@@ -221,14 +155,3 @@ def test_a_wrapped_function_still_looks_like_itself():
     assert wrap(coroutine, wrapper).__doc__ == "What it does."
     assert inspect.isgeneratorfunction(wrap(generator, wrapper))
     assert inspect.signature(wrap(generator, wrapper)) == inspect.signature(generator)
-
-
-def test_a_proxy_is_copied_and_pickled_as_what_it_wraps(log):
-    response: Any = RawResponse({"a": 1}, log, lambda: None)
-    assert type(copy.copy(response)) is type(copy.deepcopy(response)) is dict
-    assert pickle.loads(pickle.dumps(stream(iter([1, 2]), log))).__next__() == 1
-    original = OwnStream(ManualClock(), [(0, "a")])
-    copied = copy.copy(stream(original, log))
-    assert type(copied) is OwnStream
-    with pytest.raises(TypeError, match="cannot pickle 'generator' object"):
-        pickle.dumps(stream((each for each in "ab"), log))

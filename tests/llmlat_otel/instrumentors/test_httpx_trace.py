@@ -60,6 +60,38 @@ def test_a_request(attempt, protocol):
     assert attempt.lines == ["send", "wait", "complete", "ended"]
 
 
+def test_a_connection_that_is_tried_again_is_one_connect(attempt):
+    trace = _Trace(attempt, None)
+    for event in (
+        "connect_tcp.started",
+        "connect_tcp.failed",
+        "retry.started",
+        "retry.complete",
+        "connect_tcp.started",
+        "connect_tcp.complete",
+    ):
+        trace(f"connection.{event}", {})
+    assert attempt.lines == ["connect", None]
+
+
+def test_what_a_socks_proxy_takes_is_part_of_the_connection(attempt):
+    announce(
+        _Trace(attempt, None),
+        ("socks.connect_tcp", {}),
+        ("socks.setup_socks5_connection", {}),
+        ("socks.start_tls", {}),
+        *REQUEST[:2],
+    )
+    assert attempt.lines == ["connect", None] * 3 + ["send", "wait"]
+
+
+def test_a_redirect_connects_and_sends_again(attempt):
+    trace = _Trace(attempt, None)
+    announce(trace, ("connection.connect_tcp", {}), *REQUEST[:2])
+    announce(trace, ("connection.connect_tcp", {}), *REQUEST[:2])
+    assert attempt.lines == ["connect", None, "send", "wait"] * 2
+
+
 def test_a_proxys_tunnel_is_part_of_the_connection(attempt):
     tunnel = [(name, CONNECT if info is POST else info) for name, info in REQUEST[:3]]
     announce(
@@ -83,6 +115,19 @@ def test_the_users_own_trace_gets_every_event(attempt):
     announce(_Trace(attempt, lambda name, info: seen.append((name, info))), *REQUEST)
     assert len(seen) == 2 * len(REQUEST)
     assert seen[0] == ("http11.send_request_headers.started", POST)
+
+
+def test_a_wrong_trace_of_the_users_fails_as_it_would_without_us(attempt):
+    """A function of the other kind is refused by httpcore."""
+
+    async def coroutine(name, info):
+        pass
+
+    with pytest.raises(TypeError):
+        asyncio.run(_AsyncTrace(attempt, lambda name, info: None)("connection.retry.started", {}))
+    handed_on = _Trace(attempt, coroutine)("connection.retry.started", {})
+    assert asyncio.iscoroutine(handed_on), "httpcore looks at what comes back"
+    handed_on.close()
 
 
 def test_the_users_own_coroutine_function_is_awaited(attempt):

@@ -1,38 +1,18 @@
 """What counts as content in a chunk, and what a response says of itself."""
 
-from types import SimpleNamespace
-
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from llmlat_otel.core.recorder import PhaseRecorder
-from llmlat_otel.core.recording import Anchor, ToolCall
-from llmlat_otel.instrumentors.openai import ChatReader
+from llmlat_otel.core.recording import Reported, ToolCall
+from llmlat_otel.instrumentors.openai.chat import ChatReader
 from llmlat_semconv import attributes as names
-from llmlat_semconv.values import ContentKind, StreamEnd
-
-URL = SimpleNamespace(host="127.0.0.1", port=None, scheme="https")
-INSTANCE = SimpleNamespace(_client=SimpleNamespace(base_url=URL))
+from llmlat_semconv.phases import Phase
+from llmlat_semconv.values import ContentKind, Evidence, StreamEnd
+from tests.llmlat_otel.instrumentors.answers import INSTANCE, chunk, recorder
 
 
 def reader(*, reasoning_is_content=False):
     return ChatReader(INSTANCE, {"model": "m", "stream": True}, reasoning_is_content)
-
-
-def recorder():
-    return PhaseRecorder(0, Anchor(0, 0, 0), 1)
-
-
-def chunk(delta=None, finish_reason=None, index=0, **others):
-    choices = [{"index": index, "delta": delta, "finish_reason": finish_reason}]
-    return ChatCompletionChunk.construct(
-        id="c-1",
-        object="chat.completion.chunk",
-        created=1,
-        model="m-2",
-        choices=[] if delta is None else choices,
-        **others,
-    )
 
 
 def tool_delta(index, call_id=None, name=None, arguments=None):
@@ -63,8 +43,9 @@ def test_content(delta, expected):
     assert reader().event(chunk(delta), 1, recorder()) is expected
 
 
-def test_visible_reasoning_counts_where_it_is_declared_to_be_content():
-    event = chunk({"reasoning_content": "Hm"})
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_visible_reasoning_counts_where_it_is_declared_to_be_content(name):
+    event = chunk({name: "Hm"})
     assert reader(reasoning_is_content=True).event(event, 1, recorder()) is ContentKind.REASONING
 
 
@@ -115,12 +96,6 @@ def test_a_tool_call_that_is_cut_off_is_not_complete():
     read, marks = reader(), recorder()
     read.event(chunk(tool_delta(0, "call-1", "quote", '{"a":')), 10, marks)
     assert marks.finish(60, StreamEnd.CLOSED_EARLY).tool_calls == ()
-
-
-def test_what_the_call_asks_for():
-    request = reader().request
-    assert (request.model, request.streamed) == ("m", True)
-    assert (request.server_address, request.server_port) == ("127.0.0.1", 443)
 
 
 def choices(*deltas):
@@ -176,3 +151,65 @@ def test_a_finish_reason_that_is_not_sent_is_absent():
     choice = {"index": 0, "message": message, "finish_reason": None}
     read.response(ChatCompletion.construct(id="c-1", model="m-2", choices=[choice]), recorder())
     assert names.GEN_AI_RESPONSE_FINISH_REASONS not in read.facts
+
+
+def test_a_turn_is_terminated_by_its_finish_reason():
+    read, marks = reader(), recorder()
+    for event in (chunk({"content": "Hi"}), chunk(None)):
+        read.event(event, 1, marks)
+        assert not read.is_terminated
+    read.event(chunk({}, "stop"), 1, marks)
+    assert read.is_terminated
+
+
+def test_a_model_that_is_named_later_is_read_then():
+    read, marks = reader(), recorder()
+    for name in ("", "", "m-2", "m-3"):
+        read.event(chunk({"content": "Hi"}, model=name, id=name and "c-1"), 1, marks)
+    assert read.facts[names.GEN_AI_RESPONSE_MODEL] == "m-2"
+    assert read.facts[names.GEN_AI_RESPONSE_ID] == "c-1"
+
+
+METRICS = {"queue_time_ms": 12.5, "time_to_first_token_ms": 85, "generation_time_ms": 1240.5}
+
+
+@pytest.mark.parametrize(
+    ("more", "reported"),
+    [
+        (
+            {"metrics": METRICS},
+            {Phase.QUEUE: 12_500_000, Phase.PREFILL: 85_000_000, Phase.DECODE: 1_240_500_000},
+        ),
+        (
+            {"usage": {"timing_prompt_processing": 3.5, "timing_token_generation": 9}},
+            {Phase.PREFILL: 3_500_000, Phase.DECODE: 9_000_000},
+        ),
+        ({"obfuscation": "x", "service_tier": "default"}, {}),
+    ],
+    ids=["vLLM", "LocalAI", "nothing of an engine"],
+)
+def test_what_an_engine_adds_to_the_last_chunk(more, reported):
+    read, marks = reader(), recorder()
+    read.event(chunk(None, **more), 1, marks)
+    assert marks.finish(1).reported == tuple(
+        Reported(phase, duration_ns, Evidence.REPORTED) for phase, duration_ns in reported.items()
+    )
+
+
+def test_chunks_that_an_older_library_makes_lack_what_it_does_not_know():
+    read, delta = reader(), ChatCompletionChunk.construct(content=None, refusal=None)
+    vars(delta).update(function_call=None, tool_calls=None)
+    assert not hasattr(delta, "audio")
+    choice = ChatCompletionChunk.construct(index=0, finish_reason="stop", delta=delta)
+    event = ChatCompletionChunk.construct(choices=[])
+    vars(event).update(choices=[choice])
+    assert read.event(event, 1, recorder()) is None
+    assert read.is_terminated
+
+
+@pytest.mark.parametrize("reason", [7, True, object()], ids=["number", "truth", "object"])
+def test_what_is_no_text_is_no_finish_reason(reason):
+    read = reader()
+    read.event(chunk({}, reason), 1, recorder())
+    assert names.GEN_AI_RESPONSE_FINISH_REASONS not in read.facts
+    assert not read.is_terminated

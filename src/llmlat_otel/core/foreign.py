@@ -1,0 +1,74 @@
+"""Other instrumentations: what their spans are, and when they want nothing to be timed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from opentelemetry import context as contexts
+
+from llmlat_semconv import attributes as names
+from llmlat_semconv.values import OperationName
+
+_EMBEDDINGS: Final[Mapping[str, frozenset[str]]] = {
+    names.GEN_AI_OPERATION_NAME: frozenset({OperationName.EMBEDDINGS.value}),
+    names.OPENINFERENCE_SPAN_KIND: frozenset({"EMBEDDING"}),
+    names.LLM_REQUEST_TYPE: frozenset({"embedding"}),
+    names.LANGFUSE_OBSERVATION_TYPE: frozenset({"embedding"}),
+}
+_GENERATIONS: Final[Mapping[str, frozenset[str]]] = {
+    names.GEN_AI_OPERATION_NAME: frozenset(
+        each.value
+        for each in (
+            OperationName.CHAT,
+            OperationName.TEXT_COMPLETION,
+            OperationName.GENERATE_CONTENT,
+        )
+    ),
+    names.OPENINFERENCE_SPAN_KIND: frozenset({"LLM"}),
+    names.LLM_REQUEST_TYPE: frozenset({"chat", "completion"}),
+    names.LANGFUSE_OBSERVATION_TYPE: frozenset({"generation"}),
+}
+"""How others say that a span is a call of a model.
+
+OpenLLMetry's `traceloop.span.kind` is not among them: it names a part of the application.
+"""
+
+_SUPPRESSING: Final = frozenset(
+    {
+        contexts._SUPPRESS_INSTRUMENTATION_KEY,
+        "suppress_instrumentation",
+        "suppress_language_model_instrumentation",
+    }
+)
+"""Keys of the context that ask for silence: OpenTelemetry's, its older name, and OpenLLMetry's.
+
+`_SUPPRESS_HTTP_INSTRUMENTATION_KEY` is not among them: whoever sets it has an HTTP span of its own
+and wants no second one. We make none; the phases of a call are no HTTP spans.
+"""
+
+
+def may_be_call(attributes: Mapping[str, object], operation: OperationName) -> bool:
+    """Whether a span of somebody else can be the one of a call that asks for an operation.
+
+    A span that has the account of another call already cannot.
+
+    Args:
+        attributes: Of the span.
+        operation: What the call asks for.
+    """
+    if names.LLMLAT_CONTRACT_VERSION in attributes:
+        return False
+    kinds = _EMBEDDINGS if operation is OperationName.EMBEDDINGS else _GENERATIONS
+    return any(attributes.get(name) in values for name, values in kinds.items())
+
+
+def counts_calls(attributes: Mapping[str, object]) -> bool:
+    """Whether who made a span has metrics of the call as well: those who follow OpenTelemetry."""
+    return names.GEN_AI_OPERATION_NAME in attributes
+
+
+def is_suppressed() -> bool:
+    """Whether somebody asks for silence here and now."""
+    context = contexts.get_current()
+    return not _SUPPRESSING.isdisjoint(context) and any(context.get(key) for key in _SUPPRESSING)
