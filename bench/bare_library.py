@@ -8,8 +8,7 @@ The same wrappers are put around the same methods, and the transport tells the s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
+from collections.abc import AsyncIterator, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -43,6 +42,14 @@ _AFTER_BODY: Final = (
     "http11.response_closed.started",
     "http11.response_closed.complete",
 )
+_TIMED: Final = (
+    "Client.send",
+    "AsyncClient.send",
+    "HTTPTransport.handle_request",
+    "AsyncHTTPTransport.handle_async_request",
+    "Completions.create",
+    "AsyncCompletions.create",
+)
 _INFO: Final[dict[str, object]] = {}
 
 
@@ -55,6 +62,7 @@ class _Request:
 
 class _Response:
     status_code = 200
+    headers: Final[Mapping[str, str]] = {"content-type": "text/event-stream"}
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -174,11 +182,21 @@ class AsyncCompletions:
         return _AsyncStream((await self._http.send(_Request())).stream)
 
 
+def bare_client(chunks: int) -> Completions:
+    """A client of this library whose streams have so many chunks."""
+    return Completions(Client(HTTPTransport(_parsed(chunks))))
+
+
+def bare_client_async(chunks: int) -> AsyncCompletions:
+    """The same, asynchronous."""
+    return AsyncCompletions(AsyncClient(AsyncHTTPTransport(_parsed(chunks))))
+
+
 class BareChat:
     """Synchronous calls of this library, each of so many chunks."""
 
     def __init__(self, chunks: int) -> None:
-        self._completions = Completions(Client(HTTPTransport(_parsed(chunks))))
+        self._completions = bare_client(chunks)
 
     def call(self, times: int) -> None:
         """Make calls."""
@@ -195,7 +213,7 @@ class AsyncBareChat:
     """The same, asynchronous."""
 
     def __init__(self, chunks: int) -> None:
-        self._completions = AsyncCompletions(AsyncClient(AsyncHTTPTransport(_parsed(chunks))))
+        self._completions = bare_client_async(chunks)
         self._loop = asyncio.new_event_loop()
 
     def call(self, times: int) -> None:
@@ -224,5 +242,5 @@ def _parsed(chunks: int) -> list[ChatCompletionChunk]:
 
 def bare_instrumentor() -> Instrumentor:
     """Puts our wrappers around these classes instead of httpx2's and openai's."""
-    ours = {target.attribute: target for target in (*httpx.TARGETS, *openai.TARGETS)}
-    return Instrumentor(replace(target, module=__name__) for target in ours.values())
+    every = {target.attribute: target for target in (*httpx.TARGETS, *openai.TARGETS)}
+    return Instrumentor(every[attribute]._replace(module=__name__) for attribute in _TIMED)

@@ -1,7 +1,8 @@
 """Streamed chat completions out of memory: openai's client and a real connection pool, no socket.
 
 Every chunk is a read of its own, as on a network, so that what is paid per read is paid here too.
-The server closes the connection after each response: each call makes one.
+The server closes the connection after each response: each call makes one. There is no limit to
+them, since a stream of openai's that is dropped before it is read never gives its connection back.
 """
 
 from __future__ import annotations
@@ -20,13 +21,12 @@ from openai.types.chat import ChatCompletionUserMessageParam
 
 MODEL: Final = "model"
 
+_COMMON: Final = {"id": "chatcmpl-1", "created": 1_700_000_000, "model": MODEL}
 _SAYS: Final[ChatCompletionUserMessageParam] = {"role": "user", "content": "Hi"}
-_NESTED_GENERATORS: Final = 8
 _BASE_URL: Final = "http://127.0.0.1:1/v1"
-_HEAD: Final = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
-    b"transfer-encoding: chunked\r\nconnection: close\r\n\r\n"
-)
+_OK: Final = b"HTTP/1.1 200 OK\r\nconnection: close\r\n"
+_HEAD: Final = _OK + b"content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+_WHOLE_HEAD: Final = _OK + b"content-type: application/json\r\ncontent-length: %d\r\n\r\n"
 
 
 def events_of(chunks: int) -> list[dict[str, object]]:
@@ -42,14 +42,18 @@ def reads_of(chunks: int) -> list[bytes]:
     return [_HEAD, *map(_framed, events), _framed(b"data: [DONE]\n\n") + b"0\r\n\r\n"]
 
 
+def whole_reads() -> list[bytes]:
+    """The same for a response that is not streamed."""
+    message = {"role": "assistant", "content": "word"}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    body = json.dumps({**_COMMON, "object": "chat.completion", "choices": [choice], "usage": usage})
+    return [_WHOLE_HEAD % len(body), body.encode()]
+
+
 def _event(delta: dict[str, str], finish_reason: str | None) -> dict[str, object]:
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion.chunk",
-        "created": 1_700_000_000,
-        "model": MODEL,
-        "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}],
-    }
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+    return {**_COMMON, "object": "chat.completion.chunk", "choices": [choice]}
 
 
 def _framed(body: bytes) -> bytes:
@@ -59,14 +63,33 @@ def _framed(body: bytes) -> bytes:
 class _Transport(httpx2.HTTPTransport):
     def __init__(self, reads: list[bytes]) -> None:
         super().__init__(verify=False)
-        self._pool = httpcore2.ConnectionPool(network_backend=httpcore2.MockBackend(reads))
+        backend = httpcore2.MockBackend(reads)
+        self._pool = httpcore2.ConnectionPool(max_connections=None, network_backend=backend)
 
 
 class _AsyncTransport(httpx2.AsyncHTTPTransport):
     def __init__(self, reads: list[bytes]) -> None:
         super().__init__(verify=False)
         backend = httpcore2.AsyncMockBackend(reads)
-        self._pool = httpcore2.AsyncConnectionPool(network_backend=backend)
+        self._pool = httpcore2.AsyncConnectionPool(max_connections=None, network_backend=backend)
+
+
+def client(reads: list[bytes]) -> OpenAI:
+    """A client whose every request is answered with these reads."""
+    http = httpx2.Client(transport=_Transport(reads))
+    return OpenAI(api_key="key", base_url=_BASE_URL, http_client=http, max_retries=0)
+
+
+def async_client(reads: list[bytes]) -> AsyncOpenAI:
+    """The same, asynchronous."""
+    http = httpx2.AsyncClient(transport=_AsyncTransport(reads))
+    return AsyncOpenAI(api_key="key", base_url=_BASE_URL, http_client=http, max_retries=0)
+
+
+async def settle() -> None:
+    """Let generators close: openai leaves them behind, nested; each takes a turn of the loop."""
+    for _ in range(8):
+        await asyncio.sleep(0)
 
 
 class Chat(Protocol):
@@ -83,8 +106,7 @@ class SyncChat:
     """Synchronous calls, each of so many chunks."""
 
     def __init__(self, chunks: int) -> None:
-        http = httpx2.Client(transport=_Transport(reads_of(chunks)))
-        self._client = OpenAI(api_key="key", base_url=_BASE_URL, http_client=http, max_retries=0)
+        self._client = client(reads_of(chunks))
 
     def call(self, times: int) -> None:
         """Make calls."""
@@ -119,10 +141,7 @@ class AsyncChat:
     """Asynchronous calls in a loop of their own."""
 
     def __init__(self, chunks: int) -> None:
-        http = httpx2.AsyncClient(transport=_AsyncTransport(reads_of(chunks)))
-        self._client = AsyncOpenAI(
-            api_key="key", base_url=_BASE_URL, http_client=http, max_retries=0
-        )
+        self._client = async_client(reads_of(chunks))
         self._loop = asyncio.new_event_loop()
 
     def call(self, times: int) -> None:
@@ -142,9 +161,7 @@ class AsyncChat:
                     model=MODEL, messages=[_SAYS], stream=True
                 )
             )
-        # openai leaves generators behind, nested in each other; each closes in a turn of the loop.
-        for _ in range(_NESTED_GENERATORS):
-            await asyncio.sleep(0)
+        await settle()
 
 
 async def read_async(stream: AsyncIterator[object]) -> None:

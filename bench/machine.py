@@ -8,6 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from bench.instrumentations import PEERS
+
 _DISTRIBUTIONS: Final = (
     "llmlat-otel",
     "opentelemetry-sdk",
@@ -16,6 +18,7 @@ _DISTRIBUTIONS: Final = (
     "protobuf",
     "grpcio",
     "wrapt",
+    *(peer.distribution for peer in PEERS.values()),
 )
 
 

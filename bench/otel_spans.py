@@ -8,6 +8,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import set_span_in_context
 
 from llmlat_otel.core.clock import Clock
@@ -27,6 +28,15 @@ class Keeper(SpanProcessor):
         self.spans.append(span)
 
 
+class Nowhere(SpanExporter):
+    """Exports to nobody."""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Drop them."""
+        del spans
+        return SpanExportResult.SUCCESS
+
+
 def dropping_provider(processor: SpanProcessor | None = None) -> TracerProvider:
     """A provider that records every span and, unless told otherwise, drops it."""
     provider = TracerProvider(resource=Resource({}), shutdown_on_exit=False)
@@ -35,16 +45,21 @@ def dropping_provider(processor: SpanProcessor | None = None) -> TracerProvider:
 
 
 def runtime_of(
-    mode: PhasesMode, *, metrics: bool = False, provider: TracerProvider | None = None
+    mode: PhasesMode,
+    *,
+    metrics: bool = False,
+    provider: TracerProvider | None = None,
+    phase_min_ns: int = 0,
 ) -> Runtime:
-    """The SDK as an application would run it, every phase long enough for a span of its own.
+    """The SDK as an application would run it.
 
     Args:
         mode: how phases are written.
         metrics: whether the application has set a meter provider.
         provider: where the spans go; nowhere by default.
+        phase_min_ns: how long a phase is that has a span of its own; by default each is.
     """
-    settings = Settings(phases=mode, phase_min_ns=0)
+    settings = Settings(phases=mode, phase_min_ns=phase_min_ns)
     clock = Clock()
     meters = MeterProvider([InMemoryMetricReader()], shutdown_on_exit=False) if metrics else None
     tracers = provider or dropping_provider()

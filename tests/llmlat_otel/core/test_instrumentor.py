@@ -5,7 +5,6 @@ import sys
 
 import pytest
 import wrapt
-from wrapt import importer
 
 from llmlat_otel.core.guard import faults
 from llmlat_otel.core.instrumentor import Instrumentor, State, Target
@@ -223,7 +222,7 @@ def test_instrumenting_again_and_again_leaves_one_hook_behind(library):
     for _ in range(5):
         instrumentor.instrument()
         instrumentor.uninstrument()
-    assert len(importer._post_import_hooks[library]) == 1
+    assert len(sys.modules["wrapt.importer"]._post_import_hooks[library]) == 1
     instrumentor.instrument()
     assert importlib.import_module(library).function() == ["called", "timed"]
     instrumentor.uninstrument()
