@@ -57,7 +57,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
-        """Read the settings; a value that cannot be used is warned of and its default taken.
+        """Read the settings; where a value cannot be used the default is taken.
 
         Args:
             environment: Variables by name, such as `os.environ`. Durations are a number with an
@@ -72,7 +72,6 @@ class Settings:
             try:
                 return parse(name, raw)
             except SettingError as error:
-                _logger.warning("%s", error)
                 refused.append(str(error))
                 return default
 
@@ -83,6 +82,11 @@ class Settings:
             stall_threshold_ns=read(STALL_THRESHOLD, _duration_ns, cls().stall_threshold_ns),
             refused=tuple(refused),
         )
+
+    def warn_of_refused(self) -> None:
+        """Warn of what cannot be used; handlers of the application's run meanwhile."""
+        for each in self.refused:
+            _logger.warning("%s", each)
 
     def in_force(self) -> dict[str, str]:
         """The settings by variable, as the environment would say them."""

@@ -1,14 +1,16 @@
 """Small seams: what the guard, the settings and an instrumentor do where others fail them."""
 
 import logging
+import threading
 from types import ModuleType
 
 import pytest
 
-from llmlat_otel.core import instrumentor
+from llmlat_otel.core import instrumentor, runtime
 from llmlat_otel.core.guard import faults, guarded, replaced
 from llmlat_otel.core.instrumentor import Instrumentor, Target
-from llmlat_otel.settings import PHASE_MIN, Settings
+from llmlat_otel.core.outputs import Outputs
+from llmlat_otel.settings import PHASE_MIN, PHASES, Settings
 
 
 class FaultError(Exception):
@@ -48,10 +50,10 @@ def test_a_thing_stays_where_our_work_failed_or_made_nothing_of_it(work):
 
 
 @pytest.mark.parametrize("digits", ["9" * 400, "9" * 309 + "ms"])
-def test_a_duration_that_no_number_holds_is_refused_like_any_other(digits, caplog):
+def test_a_duration_that_no_number_holds_is_refused_like_any_other(digits):
     settings = Settings.from_environment({PHASE_MIN: digits})
     assert settings.phase_min_ns == Settings().phase_min_ns
-    assert PHASE_MIN in caplog.text
+    assert PHASE_MIN in settings.refused[0]
 
 
 def through(wrapped, _, args, kwargs):
@@ -114,3 +116,42 @@ def test_at_no_time_is_a_method_missing(library, instrumented):
     timing.uninstrument()
     assert seen == ["created"] * 3
     assert "create" not in vars(watched)
+
+
+class Handling(logging.Handler):
+    """A handler of the application's that does something which is timed."""
+
+    def __init__(self, work):
+        super().__init__()
+        self._work = work
+
+    def emit(self, record):
+        self._work()
+
+
+def is_over_in_time(work):
+    """Whether work comes to its end, and does not wait for itself."""
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    worker.join(10)
+    return not worker.is_alive()
+
+
+def test_a_log_handler_may_need_the_sdk_that_warns_while_it_is_made(monkeypatch):
+    made, logger = [], logging.getLogger("llmlat_otel")
+    handling = Handling(lambda: made.append(runtime.runtime()))
+    monkeypatch.setattr(runtime, "_current", None)
+    monkeypatch.setenv(PHASES, "span")
+    logger.addHandler(handling)
+    try:
+        assert is_over_in_time(runtime.runtime)
+    finally:
+        logger.removeHandler(handling)
+    assert made == [runtime.runtime()]
+
+
+def test_a_log_handler_may_make_a_span_while_an_exporter_warns():
+    seen = []
+    outputs = Outputs("domain", lambda: seen.append(outputs.spans()), None, None)
+    assert is_over_in_time(outputs.spans)
+    assert len(seen) == 1

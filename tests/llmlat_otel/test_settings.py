@@ -46,6 +46,7 @@ def test_durations(raw, expected_ns):
 )
 def test_nonsense_is_warned_of_once_and_the_default_taken(name, raw, caplog):
     assert Settings.from_environment({name: raw}) == Settings()
+    Settings.from_environment({name: raw}).warn_of_refused()
     assert len(caplog.records) == 1
     assert Settings.from_environment({name: raw}).refused == (caplog.messages[0],)
     assert name in caplog.text

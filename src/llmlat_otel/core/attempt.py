@@ -30,8 +30,8 @@ class Owner(Protocol):
         """Whether its events are measured one by one, as the caller pulls them."""
 
     @property
-    def has_ended(self) -> bool:
-        """Whether it is over."""
+    def is_underway(self) -> bool:
+        """Whether it is being made: the library runs, and the caller has nothing of it yet."""
 
     def head_received(self, headers: Mapping[str, str]) -> None:
         """The response's head is there, of a request that has not failed."""
@@ -43,7 +43,7 @@ class Owner(Protocol):
         """The response's body is closed."""
 
 
-underway: ContextVar[Owner | Attempt | None] = ContextVar("llmlat-call", default=None)
+underway: ContextVar[Owner | Passage | None] = ContextVar("llmlat-call", default=None)
 """The call that this thread or task is making, for the transport beneath it; while a request is
 being sent, the attempt: what is sent meanwhile is none of the call's.
 
@@ -51,43 +51,33 @@ It is set back by value, never by token: a coroutine may be closed in another co
 """
 
 
-class Attempt:
-    """One request of a call: the scope of its sending, and the marks of its transport.
+class Passage:
+    """One request of a call: the scope of its sending. It notes nothing: nobody would hear of it.
 
-    Its span is the current one while the request is being sent, so that what other
-    instrumentations record of the transport hangs under it. Requests that are made meanwhile, to
-    fetch a token for example, are none of the call's.
+    The call's span is the current one while the request is being sent, so that what other
+    instrumentations record of the transport hangs under it, or is not sampled either. Requests that
+    are made meanwhile, to fetch a token for example, are none of the call's.
 
     Its methods are called under the guard.
     """
 
-    __slots__ = (
-        "_before",
-        "_call",
-        "_context",
-        "_headers",
-        "_now_ns",
-        "_opened",
-        "_recorder",
-        "target",
-    )
+    __slots__ = ("_before", "_call", "_context", "_headers", "_opened", "target")
 
-    def __init__(
-        self, call: Owner, recorder: PhaseRecorder, now_ns: Callable[[], int], opened: OpenSpan
-    ) -> None:
+    is_heard = False
+    """Whether anything is made of what it is told."""
+
+    def __init__(self, call: Owner, opened: OpenSpan) -> None:
         self.target = call.target
         self._call = call
-        self._recorder = recorder
-        self._now_ns = now_ns
         self._opened = opened
         self._before: Context | None = None
         self._context = opened.context
         self._headers: object = None
 
     @property
-    def has_ended(self) -> bool:
-        """Whether the call that it is made for is over."""
-        return self._call.has_ended
+    def is_underway(self) -> bool:
+        """Whether the call that it is made for is being made."""
+        return self._call.is_underway
 
     def name_parent(self, headers: MutableMapping[str, str]) -> None:
         """Name this attempt as the parent of what the peer does."""
@@ -123,17 +113,56 @@ class Attempt:
         try:
             self.returned()
         finally:
-            outcome = AttemptOutcome.FAILED
-            if is_cancellation(error):
-                outcome = AttemptOutcome.CANCELLED
-            self._fail(outcome, error_type(error))
+            self._lost(error)
+
+    def _lost(self, error: BaseException) -> None:
+        """It came to nothing."""
 
     def restart(self) -> None:
         """Libraries await what they send at once."""
 
     def delivered(self, response: Any) -> Any:
-        """The response's head is there; one that says no is a failed attempt."""
+        """The response's head is there."""
         self._headers = None  # They are the caller's, and a timer of its loop may keep this alive.
+        return response
+
+    def mark(self, phase: Phase | None) -> None:
+        """A phase of the transport begins now; None: it ends, and no other begins."""
+
+    def body_received(self) -> bool:
+        """Some of the response's body has arrived; whether more of it is worth a mark."""
+        return False
+
+    def body_complete(self) -> None:
+        """The response's body has arrived whole."""
+
+    def body_ended(self) -> None:
+        """The response's body is closed."""
+
+
+class Attempt(Passage):
+    """The same, of a call that is heard of: what the transport does is marked."""
+
+    __slots__ = ("_now_ns", "_recorder")
+
+    is_heard = True
+
+    def __init__(
+        self, call: Owner, recorder: PhaseRecorder, now_ns: Callable[[], int], opened: OpenSpan
+    ) -> None:
+        super().__init__(call, opened)
+        self._recorder = recorder
+        self._now_ns = now_ns
+
+    def _lost(self, error: BaseException) -> None:
+        outcome = AttemptOutcome.FAILED
+        if is_cancellation(error):
+            outcome = AttemptOutcome.CANCELLED
+        self._fail(outcome, error_type(error))
+
+    def delivered(self, response: Any) -> Any:
+        """The response's head is there; one that says no is a failed attempt."""
+        self._headers = None
         self._recorder.head_received(self._now_ns())
         status = getattr(response, "status_code", None) or response.status  # httpx, aiohttp
         if status >= 400:

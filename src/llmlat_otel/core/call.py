@@ -11,7 +11,7 @@ from typing import Any
 from opentelemetry import context as contexts
 
 from llmlat_otel.core import joins
-from llmlat_otel.core.attempt import Attempt, is_cancellation, underway
+from llmlat_otel.core.attempt import Attempt, Passage, is_cancellation, underway
 from llmlat_otel.core.attributes import error_type
 from llmlat_otel.core.drops import when_dropped
 from llmlat_otel.core.emit import Finished, OpenSpan
@@ -46,10 +46,10 @@ def timed(target: str, make_reader: MakeReader) -> Wrapper:
 def _begun(target: str, make_reader: Callable[[bool], Reader]) -> Call | None:
     """The call that begins; None if one is being made here, or none is to be timed.
 
-    A task may outlive the call that it was started in: that one is over.
+    A task may outlive the making of the call that it was started in, whose stream may go on.
     """
     current = underway.get()
-    if (current is not None and not current.has_ended) or is_suppressed():
+    if (current is not None and current.is_underway) or is_suppressed():
         return None
     return Call(target, make_reader)
 
@@ -57,7 +57,7 @@ def _begun(target: str, make_reader: Callable[[bool], Reader]) -> Call | None:
 def call_underway() -> Call | None:
     """The call that this thread or task is making, for the transport beneath it."""
     call = underway.get()
-    return call if isinstance(call, Call) and not call.has_ended else None
+    return call if isinstance(call, Call) and call.is_underway else None
 
 
 class Call:
@@ -74,12 +74,14 @@ class Call:
         "_context",
         "_ending",
         "_forget",
+        "_is_in_library",
         "_opened",
         "_over_ns",
         "_reader",
         "_recorder",
         "_runtime",
         "has_ended",
+        "is_heard",
         "is_pulling",
         "is_streaming",
         "target",
@@ -90,6 +92,8 @@ class Call:
         self.is_pulling = False
         self.is_streaming = False
         self.has_ended = False
+        self.is_heard = True
+        self._is_in_library = False
         self._ending = threading.Lock()
         self._runtime: Runtime = runtime()
         self._reader = make_reader(self._runtime.settings.reasoning_is_content)
@@ -107,14 +111,21 @@ class Call:
             clock.now_ns(), clock.anchor(), self._runtime.settings.stall_threshold_ns
         )
 
+    @property
+    def is_underway(self) -> bool:
+        """Whether it is being made: the library runs, and the caller has nothing of it yet."""
+        return self._is_in_library and not self.has_ended
+
     # The call itself: a scope
 
     def begin(self) -> None:
         """The library runs: what the transport beneath it does now is done for this call."""
+        self._is_in_library = True
         underway.set(self)
 
     def returned(self) -> None:
         """The caller has control."""
+        self._is_in_library = False
         if underway.get() is self:
             underway.set(None)
 
@@ -134,12 +145,21 @@ class Call:
         """Hand over what the library returned, measured further if there is more to come."""
         try:
             self._open()  # At its end another call's span may be the current one.
+            if not self.is_heard:
+                self._pass_over()
+                return result
             if is_stream(result):
                 return self.streaming(result)
             return self._raw(result) if hasattr(result, "parse") else self.read(result)
         except BaseException:
             self._forsake()  # The caller gets it as it is: nobody will tell of its end.
             raise
+
+    def _pass_over(self) -> None:
+        """Nobody will hear of the call: it was named to the peer, and that is all."""
+        if self._ending.acquire(blocking=False):
+            self.has_ended = True
+            self._runtime.emitter.give_up(self._open())
 
     def _raw(self, response: Any) -> Any:
         """A response of which the caller sees the head before the body is parsed, or read.
@@ -298,18 +318,21 @@ class Call:
             self._opened = self._runtime.emitter.open_inference(
                 self._reader.request, self._context, self._recorder.start_ns, self._recorder.anchor
             )
+            self.is_heard = self._runtime.emitter.is_heard(self._opened)
         return self._opened
 
     # What the transport does for it
 
-    def begin_attempt(self, host: str | None, port: int | None = None) -> Attempt | None:
+    def begin_attempt(self, host: str | None, port: int | None = None) -> Passage | None:
         """A request is handed to the transport; None if it goes elsewhere than the call."""
         request = self._reader.request
         for theirs, ours in ((host, request.server_address), (port, request.server_port)):
             if theirs is not None and ours is not None and theirs != ours:
                 return None
-        now_ns = self._runtime.clock.now_ns()
         operation = self._open()
+        if not self.is_heard:
+            return Passage(self, operation)
+        now_ns = self._runtime.clock.now_ns()
         number = self._recorder.begin_attempt(now_ns)
         opened = operation
         if number > 1 and operation.is_recording:

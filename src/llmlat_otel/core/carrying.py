@@ -111,8 +111,8 @@ def is_service(thread: threading.Thread) -> bool:
 def _run_thread(known: weakref.ref[threading.Thread], flow: Flow, context: Context) -> None:
     thread = known()
     if thread is not None:
-        guarded(TARGET, put_back, thread)
-        _run(flow, context, type(thread).run, thread)
+        vars(thread).pop("run", None)  # Not under the guard: left there, it would call itself.
+        _run(flow, context, thread.run)
 
 
 def _run(

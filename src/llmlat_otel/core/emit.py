@@ -171,6 +171,10 @@ class Emitter:
         context, anchor, output = operation.context, operation.anchor, operation.output
         return _opened(output, name, attributes, context, start_ns, anchor, SpanKind.CLIENT)
 
+    def is_heard(self, opened: OpenSpan) -> bool:
+        """Whether anything comes of a call: its span is recorded, or somebody wants its points."""
+        return opened.is_recording or bool(self._outputs.histograms())
+
     # Spans that end
 
     def finish(

@@ -79,7 +79,7 @@ class Outputs:
     ) -> None:
         self.domain: Attributes = {names.LLMLAT_CLOCK_DOMAIN_ID: domain_id}
         self._fixed = tracer_provider
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # Exporters log as they are made, and handlers do anything.
         self._make_provider = make_provider
         self._fallback: TracerProvider | None = None
         self._provider: TracerProvider | None = None

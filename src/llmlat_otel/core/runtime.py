@@ -27,7 +27,7 @@ class Runtime(NamedTuple):
 MakeProvider = Callable[[str], TracerProvider | None]
 """Makes a tracer provider whose resource names a clock domain; None if none is wanted."""
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # What the garbage collector runs meanwhile may come here as well.
 _current: Runtime | None = None
 _make_provider: MakeProvider | None = None
 
@@ -36,9 +36,13 @@ def runtime() -> Runtime:
     """The running SDK, made from the environment at the first call."""
     global _current  # noqa: PLW0603 - the SDK is one per process
     if _current is None:
+        settings = None
         with _lock:
             if _current is None:
-                _current = _made(Settings.from_environment(os.environ))
+                settings = Settings.from_environment(os.environ)
+                _current = _made(settings)
+        if settings is not None:  # A handler of the application's may need all this itself.
+            guarded("settings", settings.warn_of_refused)
     return _current
 
 
@@ -77,7 +81,7 @@ def _renew() -> None:
 def _forked() -> None:
     """A child has threads, a pid and perhaps a clock domain of its own, and locks that are free."""
     global _lock  # noqa: PLW0603
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     guarded("fork", _renew)
 
 

@@ -207,6 +207,17 @@ def when_imported(module: str, hook: Callable[[ModuleType], None]) -> None:
     wrapt.register_post_import_hook(hook, module)
 
 
+class _Copying:
+    """`copy` asks the class, which always can; `itertools.tee` the object, which seldom can."""
+
+    def __get__(self, proxy: Any, _: type) -> Any:
+        return _copied if proxy is None else proxy.__wrapped__.__copy__
+
+
+def _copied(proxy: Any) -> Any:
+    return copy.copy(proxy.__wrapped__)
+
+
 class Proxy(wrapt.BaseObjectProxy[Any]):
     """What every proxy has: it is shown, copied and pickled as what it wraps, if that can be.
 
@@ -221,8 +232,7 @@ class Proxy(wrapt.BaseObjectProxy[Any]):
     def __repr__(self) -> str:
         return repr(self.__wrapped__)
 
-    def __copy__(self) -> Any:
-        return copy.copy(self.__wrapped__)
+    __copy__ = _Copying()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return copy.deepcopy(self.__wrapped__, memo)

@@ -10,7 +10,7 @@ from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any, Final
 
-from llmlat_otel.core.attempt import Attempt, underway
+from llmlat_otel.core.attempt import Passage, underway
 from llmlat_otel.core.bodies import ReadableBody
 from llmlat_otel.core.call import call_underway
 from llmlat_otel.core.guard import guarded
@@ -39,7 +39,7 @@ class _Carrier:
 
     __slots__ = ("_before", "_is_sent", "_request", "attempt", "target")
 
-    def __init__(self, attempt: Attempt | None) -> None:
+    def __init__(self, attempt: Passage | None) -> None:
         self.target = _TARGET
         self.attempt = attempt
         self._request: Callable[[], object] = _nothing
@@ -65,7 +65,7 @@ class _Carrier:
 
     def delivered(self, response: Any) -> Any:
         """The response's head is there."""
-        if self.attempt is not None:
+        if self.attempt is not None and self.attempt.is_heard:
             _watch(self.attempt, response)
         return response
 
@@ -106,16 +106,16 @@ def _request(wrapped: Callable[..., Any], session: Any, args: Any, kwargs: Any) 
 
 def _begun(
     session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[_Carrier | None, Attempt | None]:
+) -> tuple[_Carrier | None, Passage | None]:
     """What carries the request, and the attempt if it is one itself."""
     above = underway.get()
-    if isinstance(above, Attempt):
+    if isinstance(above, Passage):
         return _Carrier(above if above.is_carried_by(kwargs.get("headers")) else None), None
     attempt = None if above is None else _begin(session, args, kwargs)
     return None if attempt is None else _Carrier(attempt), attempt
 
 
-def _begin(session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Attempt | None:
+def _begin(session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Passage | None:
     call = call_underway()
     if call is None:
         return None
@@ -211,7 +211,7 @@ class _Reads:
 
     __slots__ = ("_attempt", "_body", "_response")
 
-    def __init__(self, attempt: Attempt, response: Any) -> None:
+    def __init__(self, attempt: Passage, response: Any) -> None:
         self._attempt = attempt
         self._body = response.content
         self._response = weakref.ref(response)
@@ -226,15 +226,15 @@ class _Reads:
             response.content = self._body
 
     def released(self) -> None:
-        """The connection is free again: all of the body has arrived, or nobody wants the rest."""
+        """The connection is free again: all has arrived, or nobody wants the rest; guarded."""
         if not self._body.is_eof():
-            guarded(_TARGET, self._attempt.body_ended)
+            self._attempt.body_ended()
 
 
-def _watch(attempt: Attempt, response: Any) -> None:
+def _watch(attempt: Passage, response: Any) -> None:
     reads = _Reads(attempt, response)
     if response.connection is not None:
-        response.connection.add_callback(reads.released)
+        response.connection.add_callback(partial(guarded, _TARGET, reads.released))
     response.content = ReadableBody(response.content, reads.received)
 
 

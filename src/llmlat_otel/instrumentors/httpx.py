@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from llmlat_otel.core.attempt import Attempt
+from llmlat_otel.core.attempt import Passage
 from llmlat_otel.core.call import Call, call_underway
 from llmlat_otel.core.guard import guarded
 from llmlat_otel.core.instrumentor import Target
@@ -46,7 +46,7 @@ class _Trace:
 
     __slots__ = ("_in_tunnel", "_phase", "attempt", "theirs")
 
-    def __init__(self, attempt: Attempt, theirs: Callable[[str, Any], Any] | None) -> None:
+    def __init__(self, attempt: Passage, theirs: Callable[[str, Any], Any] | None) -> None:
         self.attempt = attempt
         self.theirs = theirs
         self._in_tunnel = False
@@ -108,7 +108,7 @@ def _sends(trace: type[_Trace]) -> Callable[..., Any]:
 
 def _begin(
     call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], trace: type[_Trace]
-) -> Attempt | None:
+) -> Passage | None:
     request = _request(args, kwargs)
     url = request.url
     attempt = call.begin_attempt(url.host, url.port or _PORTS.get(url.scheme))
@@ -117,8 +117,10 @@ def _begin(
         if isinstance(theirs, _Trace):  # The same request is sent once more.
             theirs.attempt.unname_parent(request.headers)
             theirs = theirs.theirs
+            request.extensions = {**request.extensions, _TRACE: theirs}
         attempt.name_parent(request.headers)
-        request.extensions = {**request.extensions, _TRACE: trace(attempt, theirs)}
+        if attempt.is_heard:
+            request.extensions = {**request.extensions, _TRACE: trace(attempt, theirs)}
     return attempt
 
 

@@ -45,8 +45,8 @@ _RESTORES = "a context may stay: what makes the one before current again has fai
 _IS_UNKNOWN = "a span may not end: what would have told of the end has failed"
 
 LEFTOVERS: Final = {
-    "core.attempt.Attempt.failed self.returned": _RESTORES,
-    "core.attempt.Attempt.returned propagation.leave": _RESTORES,
+    "core.attempt.Passage.failed self.returned": _RESTORES,
+    "core.attempt.Passage.returned propagation.leave": _RESTORES,
     "core.call.Call.fail self.end": _ENDS,
     "core.call.Call.failed self.fail": _ENDS,
     "core.drops._follow_elsewhere _thread.start_new_thread": _IS_UNKNOWN,

@@ -206,6 +206,29 @@ def test_a_task_may_outlive_the_call_that_it_was_started_in(library, record):
     assert [span["name"] for span in record.tree()] == ["chat m", "chat later"]
 
 
+def test_a_task_that_a_call_has_started_makes_calls_of_its_own_while_that_is_streamed(
+    library, record
+):
+    tasks = []
+
+    async def later():
+        await asyncio.sleep(0)
+        assert call_underway() is None
+        return library.create(lambda: "response", model="later")
+
+    async def answer():
+        tasks.append(asyncio.create_task(later()))
+        return FakeAsyncStream(library.clock, [(0, TEXT)])
+
+    async def main():
+        stream = await library.create(answer, model="m", stream=True)
+        assert await tasks[0] == "response"
+        return [event async for event in stream]
+
+    assert asyncio.run(main()) == [TEXT]
+    assert [span["name"] for span in record.tree()] == ["chat m", "chat later"]
+
+
 class Watching(SpanProcessor):
     """Notes what is started, and may raise at what ends."""
 

@@ -104,6 +104,23 @@ def test_pt_04_tools_stay_in_the_trace_at_any_concurrency_and_other_work_stays_o
     assert sorted(parent for name, parent in found if name[-1] in "abc") == sorted([*agents] * 3)
 
 
+def test_a_thread_runs_what_its_class_defines_however_it_is_bound(record):
+    class Static(threading.Thread):
+        run = staticmethod(tool)
+
+    class OfClass(threading.Thread):
+        @classmethod
+        def run(cls):
+            tool(cls.__name__)
+
+    with llmlat_otel.agent("adviser"):
+        for started in (Static(), OfClass()):
+            started.start()
+            started.join()
+            assert "run" not in vars(started)
+    assert parents(record) == {"adviser": None, "one": "adviser", "OfClass": "adviser"}
+
+
 # ── Where it does not ────────────────────────────────────────────────────────────────────────────
 
 
