@@ -15,6 +15,7 @@ CROSSINGS = (
     f"{SDK}/core/manual.py",
     f"{SDK}/core/pulls.py",
     f"{SDK}/core/reported.py",
+    f"{SDK}/core/steps.py",
     f"{SDK}/core/streams.py",
     f"{SDK}/core/wrapping.py",
     f"{SDK}/destinations.py",

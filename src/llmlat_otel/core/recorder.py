@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
+from llmlat_otel.core.arrivals import Arrivals
 from llmlat_otel.core.recording import (
     Anchor,
     Attempt,
@@ -15,7 +15,6 @@ from llmlat_otel.core.recording import (
     StreamAccount,
     ToolCall,
 )
-from llmlat_semconv.metrics import STREAM_GAP_BOUNDARIES_S
 from llmlat_semconv.phases import Phase
 from llmlat_semconv.values import AttemptOutcome, AttemptReason, ContentKind, Evidence, StreamEnd
 
@@ -40,8 +39,6 @@ from llmlat_semconv.values import AttemptOutcome, AttemptReason, ContentKind, Ev
 
 MAX_TOOL_CALLS: Final = 64
 
-_GAP_BOUNDARIES_NS: Final = tuple(round(each * 1e9) for each in STREAM_GAP_BOUNDARIES_S)
-
 
 @dataclass(slots=True)
 class _Segment:
@@ -57,26 +54,6 @@ class _OpenAttempt:
     end_ns: int | None = None
     outcome: AttemptOutcome | None = None
     error_type: str | None = None
-
-
-@dataclass(slots=True)
-class _Arrivals:
-    """What has arrived of the response so far."""
-
-    first_body_ns: int | None = None
-    last_body_ns: int = 0
-    first_chunk_ns: int | None = None
-    last_chunk_ns: int = 0
-    first_visible_ns: int | None = None
-    first_visible_kind: ContentKind | None = None
-    first_tool_call_ns: int | None = None
-    last_content_ns: int | None = None
-    gap_total_ns: int = 0
-    gap_to_content_ns: int = 0
-    gap_max_ns: int = 0
-    gap_buckets: list[int] = field(default_factory=lambda: [0] * (len(_GAP_BOUNDARIES_NS) + 1))
-    stall_count: int = 0
-    stall_ns: int = 0
 
 
 class PhaseRecorder:
@@ -107,7 +84,7 @@ class PhaseRecorder:
         self._stall_threshold_ns = stall_threshold_ns
         self._segments = [_Segment(Phase.PREPARE, start_ns)]
         self._attempts: list[_OpenAttempt] = []
-        self._arrivals = _Arrivals()
+        self._arrivals = Arrivals()
         self._tool_calls: list[ToolCall] = []
         self._reported: dict[Phase, Reported] = {}
 
@@ -148,7 +125,7 @@ class PhaseRecorder:
             if self._attempts[-1].end_ns is None:
                 self.fail_attempt(at_ns, None, None)
             self._back_off()
-            self._arrivals = _Arrivals()
+            self._arrivals = Arrivals()
         self._attempts.append(_OpenAttempt(start_ns=self._touch(at_ns)))
         self._cut(None, at_ns)
         return len(self._attempts)
@@ -202,13 +179,11 @@ class PhaseRecorder:
             arrivals.first_chunk_ns = at_ns
         else:
             gap_ns = at_ns - pulled_ns
-            arrivals.gap_buckets[bisect_left(_GAP_BOUNDARIES_NS, gap_ns)] += 1
             arrivals.gap_total_ns += gap_ns
-            if gap_ns > arrivals.gap_max_ns:  # noqa: PLR1730 - runs per chunk; max() takes longer
-                arrivals.gap_max_ns = gap_ns
-            if gap_ns > self._stall_threshold_ns:
-                arrivals.stall_count += 1
-                arrivals.stall_ns += gap_ns
+            if arrivals.usual_from_ns < gap_ns <= arrivals.usual_to_ns:
+                arrivals.gap_buckets[arrivals.usual_bucket] += 1
+            else:
+                arrivals.unusual(gap_ns, self._stall_threshold_ns)
         arrivals.last_chunk_ns = self._last_event_ns = at_ns
         if content is not None:
             arrivals.last_content_ns = at_ns

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from llmlat_otel.core.guard import guarded, replaced
+from llmlat_otel.core.steps import Pull, in_place_of, stopped
 from llmlat_otel.core.wrapping import Proxy, Scope, run_in, wrap
 
 # Theory of operation
@@ -24,32 +25,6 @@ from llmlat_otel.core.wrapping import Proxy, Scope, run_in, wrap
 # generator). What such an object gives out to be iterated in its stead is a part of it: it is
 # measured by the same pull, and keeps the whole alive, but closing or dropping it is not closing or
 # dropping the whole.
-
-
-class Pull(Protocol):
-    """Our own work around each step of a stream; all of it is called under the guard."""
-
-    @property
-    def target(self) -> str:
-        """What is being timed, for the count of faults."""
-
-    def begin(self) -> None:
-        """The caller asks for the next event, or for the end."""
-
-    def returned(self) -> None:
-        """The caller has control again, and there is no event."""
-
-    def received(self, event: Any, /) -> None:
-        """The caller has control again, and the event."""
-
-    def completed(self) -> None:
-        """There is no event left."""
-
-    def failed(self, error: BaseException) -> None:
-        """The stream is over, by an exception."""
-
-    def closed(self, error: BaseException | None) -> None:
-        """The caller has closed the stream, because of an exception of its own or not."""
 
 
 def is_stream(result: Any) -> bool:
@@ -108,7 +83,8 @@ class _Stream(Proxy):
     def _self_iterated(self, iterator: Any) -> Any:
         if iterator is self.__wrapped__:
             return self
-        return stream(iterator, self._self_pull, self)
+        pull = self._self_pull
+        return in_place_of(iterator, pull, self) or stream(iterator, pull, self)
 
 
 class _Steps:
@@ -125,7 +101,7 @@ class _Steps:
         try:
             event = step()
         except BaseException as error:
-            guarded(target, _stopped, self._self_pull, error)
+            guarded(target, stopped, self._self_pull, error)
             raise
         guarded(target, received, event)
         return event
@@ -145,7 +121,7 @@ class _AsyncSteps:
         try:
             event = await step()
         except BaseException as error:
-            guarded(target, _stopped, self._self_pull, error)
+            guarded(target, stopped, self._self_pull, error)
             raise
         guarded(target, received, event)
         return event
@@ -153,13 +129,6 @@ class _AsyncSteps:
 
 async def _awaited(step: Callable[..., Any], *args: Any) -> Any:
     return await step(*args)
-
-
-def _stopped(pull: Pull, error: BaseException) -> None:
-    if isinstance(error, (StopIteration, StopAsyncIteration)):
-        pull.completed()
-    else:
-        pull.failed(error)
 
 
 def _way_on(name: str) -> property:
@@ -338,7 +307,7 @@ class _Step:
         self._whole = whole
 
     def failed(self, error: BaseException) -> None:
-        _stopped(self._pull, error)
+        stopped(self._pull, error)
 
     def restart(self) -> None:
         """Nothing to start again."""

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterator,
+    Mapping,
+)
 from types import CoroutineType, GeneratorType, ModuleType
 from typing import Any, Final, Protocol, TypeVar, cast
 
@@ -254,10 +261,46 @@ class Body(Proxy):
         self._self_received = received
 
     def __iter__(self) -> Any:
-        return replaced(_BODY, self.__wrapped__.__iter__(), _Reads, self._self_received)
+        return replaced(_BODY, self.__wrapped__.__iter__(), _watched_reads, self._self_received)
 
     def __aiter__(self) -> Any:
-        return replaced(_BODY, self.__wrapped__.__aiter__(), _AsyncReads, self._self_received)
+        return replaced(_BODY, self.__wrapped__.__aiter__(), _async_reads, self._self_received)
+
+
+# What is iterated is a generator, or passes for one, where the body's own is: httpx closes what is.
+
+
+def _watched_reads(parts: Iterator[Any], received: Callable[[], bool | None]) -> Iterator[Any]:
+    if isinstance(parts, Generator):
+        return _generated_reads(parts, received)
+    return _Reads(parts, received)
+
+
+def _async_reads(
+    parts: AsyncIterator[Any], received: Callable[[], bool | None]
+) -> AsyncIterator[Any]:
+    if isinstance(parts, AsyncGenerator):
+        return _AsyncGeneratorReads(parts, received)
+    return _AsyncReads(parts, received)
+
+
+def _generated_reads(
+    parts: Generator[Any, Any, Any], received: Callable[[], bool | None]
+) -> Iterator[Any]:
+    """Once nobody wants to be told any more, it is the other generator that is read."""
+    is_watched: bool | None = True
+    while is_watched:
+        try:
+            part = next(parts)
+        except StopIteration:
+            return
+        is_watched = received()
+        try:
+            yield part
+        except GeneratorExit:
+            parts.close()
+            raise
+    yield from parts
 
 
 class _Reads:
@@ -293,10 +336,34 @@ class _AsyncReads:
     def __aiter__(self) -> _AsyncReads:
         return self
 
-    def __anext__(self) -> Awaitable[Any]:
+    def __anext__(self) -> Any:
         return self._watched() if self._is_watched else self._read()
 
     async def _watched(self) -> Any:
         part = await self._read()
         self._is_watched = self._received()
         return part
+
+
+class _AsyncGeneratorReads(_AsyncReads, AsyncGenerator[Any, Any]):
+    """Those of an asynchronous generator: they are closed as one is."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(
+        self, parts: AsyncGenerator[Any, Any], received: Callable[[], bool | None]
+    ) -> None:
+        super().__init__(parts, received)
+        self._parts = parts
+
+    def asend(self, value: Any, /) -> Any:
+        """The generator's own."""
+        return self._parts.asend(value)
+
+    def athrow(self, *error: Any) -> Any:
+        """The generator's own."""
+        return self._parts.athrow(*error)
+
+    def aclose(self) -> Any:
+        """The generator's own."""
+        return self._parts.aclose()
