@@ -9,35 +9,7 @@ API: Final = "llmlat_otel.api"
 STAND_INS: Final = "llmlat_otel.stand_ins"
 
 if TYPE_CHECKING:
-    from llmlat_otel.api import (
-        agent,
-        carry,
-        first_content,
-        flush,
-        flush_async,
-        instrument,
-        phase,
-        retrieval,
-        shutdown,
-        shutdown_async,
-        tool,
-        uninstrument,
-    )
-
-    __all__ = [
-        "agent",
-        "carry",
-        "first_content",
-        "flush",
-        "flush_async",
-        "instrument",
-        "phase",
-        "retrieval",
-        "shutdown",
-        "shutdown_async",
-        "tool",
-        "uninstrument",
-    ]
+    from llmlat_otel.api import *  # noqa: F403 - its names are what it offers
 else:
     # A library that we need may be missing, too old or broken: the application is to run all the
     # same, and the count of faults says why nothing is timed.

@@ -80,7 +80,6 @@ class Call:
         "_reader",
         "_recorder",
         "_runtime",
-        "has_ended",
         "is_heard",
         "is_pulling",
         "is_streaming",
@@ -91,7 +90,6 @@ class Call:
         self.target = target
         self.is_pulling = False
         self.is_streaming = False
-        self.has_ended = False
         self.is_heard = True
         self._is_in_library = False
         self._ending = threading.Lock()
@@ -110,6 +108,11 @@ class Call:
         self._recorder = PhaseRecorder(
             clock.now_ns(), clock.anchor(), self._runtime.settings.stall_threshold_ns
         )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether somebody has told of its end; nobody lets go of that."""
+        return self._ending.locked()
 
     @property
     def is_underway(self) -> bool:
@@ -145,8 +148,7 @@ class Call:
         """Hand over what the library returned, measured further if there is more to come."""
         try:
             self._open()  # At its end another call's span may be the current one.
-            if not self.is_heard:
-                self._pass_over()
+            if not self.is_heard:  # It was named to the peer, and that is all.
                 return result
             if is_stream(result):
                 return self.streaming(result)
@@ -154,12 +156,6 @@ class Call:
         except BaseException:
             self._forsake()  # The caller gets it as it is: nobody will tell of its end.
             raise
-
-    def _pass_over(self) -> None:
-        """Nobody will hear of the call: it was named to the peer, and that is all."""
-        if self._ending.acquire(blocking=False):
-            self.has_ended = True
-            self._runtime.emitter.give_up(self._open())
 
     def _raw(self, response: Any) -> Any:
         """A response of which the caller sees the head before the body is parsed, or read.
@@ -227,7 +223,6 @@ class Call:
         """
         if not self._ending.acquire(blocking=False):
             return
-        self.has_ended = True
         guarded(self.target, self._unwatch)
         if not guarded(self.target, self._finish, stream_end, error, at_ns):
             guarded(self.target, self._give_up)
@@ -300,7 +295,6 @@ class Call:
     def _forsake(self) -> None:
         """What becomes of the call will not be known."""
         if self._ending.acquire(blocking=False):
-            self.has_ended = True
             guarded(self.target, self._unwatch)
             guarded(self.target, self._give_up)
 

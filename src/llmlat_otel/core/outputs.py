@@ -19,7 +19,6 @@ from llmlat_semconv import attributes as names
 from llmlat_semconv.version import CONTRACT_VERSION, SCHEMA_URL
 
 SCOPE: Final = "llmlat_otel"
-SCOPE_VERSION: Final = VERSION
 
 _SCOPE_ATTRIBUTES: Final = {names.LLMLAT_CONTRACT_VERSION: CONTRACT_VERSION}
 
@@ -95,7 +94,7 @@ class Outputs:
         if isinstance(provider, trace.ProxyTracerProvider):
             provider = self._own_provider() or provider
         if provider is not self._provider:
-            tracer = provider.get_tracer(SCOPE, SCOPE_VERSION, SCHEMA_URL, _SCOPE_ATTRIBUTES)
+            tracer = provider.get_tracer(SCOPE, VERSION, SCHEMA_URL, _SCOPE_ATTRIBUTES)
             domain = {} if provider is self._fallback else self.domain
             self._output = Output(tracer, domain, self._made)
             self._provider = provider
@@ -130,7 +129,7 @@ def _histograms(provider: MeterProvider) -> Mapping[str, Histogram]:
     """The contract's instruments; none of the API's own providers, which record nothing."""
     if type(provider).__module__.startswith(MeterProvider.__module__):
         return {}
-    meter = provider.get_meter(SCOPE, SCOPE_VERSION, SCHEMA_URL)
+    meter = provider.get_meter(SCOPE, VERSION, SCHEMA_URL)
     return {
         each.name: meter.create_histogram(
             each.name,

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Generator,
-    Iterator,
-    Mapping,
-)
+from collections.abc import Callable, Mapping
 from types import CoroutineType, GeneratorType, ModuleType
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import wrapt
 
@@ -34,8 +27,6 @@ from llmlat_otel.core.guard import guarded, replaced
 # control.
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_BODY: Final = "body"
 
 Wrapper = Callable[[Callable[..., Any], Any, tuple[Any, ...], dict[str, Any]], Any]
 """Called with the wrapped function, the instance it is bound to, args and kwargs."""
@@ -246,124 +237,3 @@ class Proxy(wrapt.BaseObjectProxy[Any]):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.__wrapped__.__reduce_ex__(protocol)
-
-
-class Body(Proxy):
-    """A response body that tells of its reads; of either kind, as the wrapped one is.
-
-    Args:
-        wrapped: The library's own body.
-        received: Some of it has arrived; whether to be told of more. It does not raise.
-    """
-
-    def __init__(self, wrapped: Any, received: Callable[[], bool | None]) -> None:
-        super().__init__(wrapped)
-        self._self_received = received
-
-    def __iter__(self) -> Any:
-        return replaced(_BODY, self.__wrapped__.__iter__(), _watched_reads, self._self_received)
-
-    def __aiter__(self) -> Any:
-        return replaced(_BODY, self.__wrapped__.__aiter__(), _async_reads, self._self_received)
-
-
-# What is iterated is a generator, or passes for one, where the body's own is: httpx closes what is.
-
-
-def _watched_reads(parts: Iterator[Any], received: Callable[[], bool | None]) -> Iterator[Any]:
-    if isinstance(parts, Generator):
-        return _generated_reads(parts, received)
-    return _Reads(parts, received)
-
-
-def _async_reads(
-    parts: AsyncIterator[Any], received: Callable[[], bool | None]
-) -> AsyncIterator[Any]:
-    if isinstance(parts, AsyncGenerator):
-        return _AsyncGeneratorReads(parts, received)
-    return _AsyncReads(parts, received)
-
-
-def _generated_reads(
-    parts: Generator[Any, Any, Any], received: Callable[[], bool | None]
-) -> Iterator[Any]:
-    """Once nobody wants to be told any more, it is the other generator that is read."""
-    is_watched: bool | None = True
-    while is_watched:
-        try:
-            part = next(parts)
-        except StopIteration:
-            return
-        is_watched = received()
-        try:
-            yield part
-        except GeneratorExit:
-            parts.close()
-            raise
-    yield from parts
-
-
-class _Reads:
-    """The reads of a synchronous body; only its own library ever sees them."""
-
-    __slots__ = ("_is_watched", "_read", "_received")
-
-    def __init__(self, parts: Iterator[Any], received: Callable[[], bool | None]) -> None:
-        self._read = parts.__next__
-        self._received = received
-        self._is_watched: bool | None = True
-
-    def __iter__(self) -> _Reads:
-        return self
-
-    def __next__(self) -> Any:
-        part = self._read()
-        if self._is_watched:
-            self._is_watched = self._received()
-        return part
-
-
-class _AsyncReads:
-    """The reads of an asynchronous body."""
-
-    __slots__ = ("_is_watched", "_read", "_received")
-
-    def __init__(self, parts: AsyncIterator[Any], received: Callable[[], bool | None]) -> None:
-        self._read = parts.__anext__
-        self._received = received
-        self._is_watched: bool | None = True
-
-    def __aiter__(self) -> _AsyncReads:
-        return self
-
-    def __anext__(self) -> Any:
-        return self._watched() if self._is_watched else self._read()
-
-    async def _watched(self) -> Any:
-        part = await self._read()
-        self._is_watched = self._received()
-        return part
-
-
-class _AsyncGeneratorReads(_AsyncReads, AsyncGenerator[Any, Any]):
-    """Those of an asynchronous generator: they are closed as one is."""
-
-    __slots__ = ("_parts",)
-
-    def __init__(
-        self, parts: AsyncGenerator[Any, Any], received: Callable[[], bool | None]
-    ) -> None:
-        super().__init__(parts, received)
-        self._parts = parts
-
-    def asend(self, value: Any, /) -> Any:
-        """The generator's own."""
-        return self._parts.asend(value)
-
-    def athrow(self, *error: Any) -> Any:
-        """The generator's own."""
-        return self._parts.athrow(*error)
-
-    def aclose(self) -> Any:
-        """The generator's own."""
-        return self._parts.aclose()

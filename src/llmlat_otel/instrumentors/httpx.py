@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any, Final
 
 from llmlat_otel.core.attempt import Passage
+from llmlat_otel.core.bodies import Body
 from llmlat_otel.core.call import Call, call_underway
 from llmlat_otel.core.guard import guarded
 from llmlat_otel.core.instrumentor import Target
-from llmlat_otel.core.wrapping import Body, Sight, run_in
+from llmlat_otel.core.wrapping import Sight, run_in
 from llmlat_semconv.phases import Phase
 
 _TARGET: Final = "httpx"

@@ -34,6 +34,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import llmlat_otel
 from llmlat_otel.core.guard import faults
 from tests.integration.coexistence.upstream import Upstream
+from tests.integration.serving import serving
 
 PEERS: Final[dict[str, Callable[[], Any]]] = {
     "genai": GenAI,
@@ -241,14 +242,10 @@ def run(peer: str, order: str) -> dict[str, Any]:
 def warm_up() -> None:
     """Have the library import and build what its first calls need, once for all processes."""
     upstream = Upstream()
-    serving = threading.Thread(target=upstream.serve_forever, kwargs={"poll_interval": 0.01})
-    serving.start()
-    for way in (chat, chat_stream, response, response_stream, embeddings):
-        with openai.OpenAI(base_url=upstream.url, api_key="k") as client:
-            asyncio.run(way(client))
-    upstream.shutdown()
-    serving.join()
-    upstream.server_close()
+    with serving(upstream):
+        for way in (chat, chat_stream, response, response_stream, embeddings):
+            with openai.OpenAI(base_url=upstream.url, api_key="k") as client:
+                asyncio.run(way(client))
 
 
 def forked(work: Callable[[], Any]) -> Callable[[], Any]:

@@ -19,18 +19,16 @@ from llmlat_otel.settings import Settings
 from llmlat_otel.testing import Recorded, recorded
 from llmlat_semconv import attributes as names
 from tests.integration.coexistence.upstream import Upstream
+from tests.integration.serving import serving
 
 ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "q"}]}
 
 
 @pytest.fixture
 def upstream() -> Iterator[Upstream]:
-    with Upstream() as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield running
-        running.shutdown()
-        thread.join()
+    upstream = Upstream()
+    with serving(upstream):
+        yield upstream
 
 
 @pytest.fixture

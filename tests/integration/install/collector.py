@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +18,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+
+from tests.integration.serving import serving
 
 PATIENCE_S = 60
 BIN = Path(sys.executable).parent
@@ -89,13 +90,10 @@ def collecting() -> Iterator[Collector]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        collector.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    collector.url = f"http://127.0.0.1:{server.server_port}"
+    with serving(server):
         yield collector
-        server.shutdown()
-        thread.join()
 
 
 def environment(endpoint: str | None = None, **more: str) -> dict[str, str]:

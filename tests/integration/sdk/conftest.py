@@ -13,12 +13,14 @@ from llmlat_otel.core.guard import faults
 from llmlat_otel.settings import Settings
 from llmlat_otel.testing import Recorded, recorded
 from tests.integration.sdk.openai_server import CUT, Server
+from tests.integration.serving import serving
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as running, running.serving():
-        yield running
+    made = Server()
+    with serving(made):
+        yield made
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -95,17 +93,6 @@ class Server(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/v1"
-
-    @contextmanager
-    def serving(self) -> Iterator[None]:
-        """Serve in a thread."""
-        thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield
-        finally:
-            self.shutdown()
-            thread.join()
 
     def count_connection(self, change: int) -> None:
         """A client has come (1) or gone (-1)."""

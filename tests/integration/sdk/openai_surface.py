@@ -23,6 +23,7 @@ from llmlat_otel.settings import Settings
 from llmlat_otel.testing import Recorded, recorded
 from llmlat_semconv import attributes as names
 from tests.integration.sdk.openai_server import MODEL, RESPONSE_STREAM, USAGE, Handler, Server
+from tests.integration.serving import serving
 
 ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "q"}]}
 EMBEDDING = {"object": "embedding", "index": 0, "embedding": [0.5]}
@@ -221,7 +222,8 @@ def called_async(server: Server, call: AsyncCall) -> dict[str, Any]:
 def main() -> None:
     """Make the calls that any version has."""
     llmlat_otel.instrument()
-    with Server() as server, server.serving():
+    server = Server()
+    with serving(server):
         server.RequestHandlerClass = Surface
         found = {
             kind: [called(server, sync), called_async(server, asynchronous)]

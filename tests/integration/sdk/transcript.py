@@ -31,6 +31,7 @@ from tests.integration.sdk import transcript_calls as calls
 from tests.integration.sdk import transcript_values as show
 from tests.integration.sdk.openai_server import Server
 from tests.integration.sdk.transcript_ways import ASYNC_WAYS, SHAPES, SYNC_WAYS, prepare, settle
+from tests.integration.serving import serving
 
 HTTP: Any = importlib.import_module("httpx2" if openai.__version__[0] != "1" else "httpx")
 CLOSED_WITHIN_S = 10
@@ -286,7 +287,8 @@ def main(mode: str) -> None:
     # look at all of it takes longer than any cell.
     gc.disable()
     transcript = Transcript(recorded)
-    with Server() as server, server.serving():
+    server = Server()
+    with serving(server):
         sync_cells(transcript, server)
         asyncio.run(async_cells(transcript, server))
     said = {"seen": transcript.seen, "recorded": transcript.recorded, "loud": transcript.loud}

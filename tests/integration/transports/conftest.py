@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +18,7 @@ from llmlat_otel.settings import Settings
 from llmlat_otel.testing import Recorded, recorded
 from llmlat_semconv.values import ContentKind, OperationName
 from tests.integration.coexistence.upstream import Upstream
+from tests.integration.serving import serving
 
 Call = Callable[..., Any]
 """Calls a function as a library's timed method would: `call(function)`."""
@@ -51,12 +51,9 @@ _method = wrap(lambda function, **_: function(), timed("fake.call", Reader))
 
 @pytest.fixture
 def upstream() -> Iterator[Upstream]:
-    with Upstream() as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield running
-        running.shutdown()
-        thread.join()
+    upstream = Upstream()
+    with serving(upstream):
+        yield upstream
 
 
 @pytest.fixture

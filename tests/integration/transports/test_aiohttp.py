@@ -11,6 +11,7 @@ import pytest
 
 import llmlat_otel
 from tests.integration.coexistence.upstream import Upstream
+from tests.integration.serving import serving
 
 ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "q"}]}
 FIRST = ["prepare", "pool_wait", "connect", "send", "wait"]
@@ -127,9 +128,8 @@ def test_a_redirect_is_no_response(upstream, record, call, phases):
 
 
 def test_a_redirect_to_another_server_connects_once_more(upstream, record, call, phases):
-    with Upstream() as other:
-        thread = threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    other = Upstream()
+    with serving(other):
         upstream.statuses, upstream.location = [307], f"{other.url}/chat/completions"
 
         async def main():
@@ -137,8 +137,6 @@ def test_a_redirect_to_another_server_connects_once_more(upstream, record, call,
                 await call(lambda: post(session, upstream))
 
         asyncio.run(main())
-        other.shutdown()
-        thread.join()
     assert phases() == [*FIRST, *FIRST[1:], "finalize"]
 
 
@@ -189,12 +187,9 @@ def slow():
             self.end_headers()
             self.wfile.write(b"ok")
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with serving(server):
         yield f"http://127.0.0.1:{server.server_port}", told
-        server.shutdown()
-        thread.join()
 
 
 async def tell_after(duration_s, told):

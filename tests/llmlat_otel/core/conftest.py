@@ -16,6 +16,7 @@ from llmlat_otel.settings import Settings
 from llmlat_otel.testing import MS, ManualClock, Recorded, recorded
 from llmlat_semconv.phases import Phase
 from llmlat_semconv.values import ContentKind, OperationName
+from tests.llmlat_otel.core.log import Log
 
 
 class FakeReader:
@@ -93,3 +94,8 @@ def record(clock: ManualClock, request: pytest.FixtureRequest) -> Iterator[Recor
     settings: Settings | None = getattr(request, "param", None)
     with recorded(clock=clock, settings=settings) as what:
         yield what
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()

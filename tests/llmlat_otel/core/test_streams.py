@@ -15,45 +15,7 @@ import pytest
 from llmlat_otel.core.guard import faults
 from llmlat_otel.core.streams import RawResponse, is_stream, stream
 from llmlat_otel.testing import FakeAsyncStream, FakeStream, ManualClock
-
-
-class Log:
-    """A pull, and a scope, that write down what they are told."""
-
-    target = "log"
-
-    def __init__(self):
-        self.lines = []
-
-    def begin(self):
-        self.lines.append("begin")
-
-    def returned(self):
-        self.lines.append("returned")
-
-    def received(self, event):
-        self.lines.append(event)
-
-    def completed(self):
-        self.lines.append("completed")
-
-    def failed(self, error):
-        self.lines.append(f"failed by {type(error).__name__}")
-
-    def closed(self, error):
-        self.lines.append("closed" if error is None else f"closed by {type(error).__name__}")
-
-    def restart(self):
-        self.lines.append("restart")
-
-    def delivered(self, result):
-        self.lines.append("delivered")
-        return result
-
-
-@pytest.fixture
-def log():
-    return Log()
+from tests.llmlat_otel.core.log import Log
 
 
 def fake(*events, kind=FakeStream):

@@ -4,42 +4,12 @@ import asyncio
 import gc
 import inspect
 import warnings
-from collections.abc import AsyncGenerator
 
 import pytest
 
 from llmlat_otel.core.guard import faults
-from llmlat_otel.core.wrapping import Body, run_in, wrap
-
-
-class Log:
-    """A scope that writes down what it is told."""
-
-    target = "log"
-
-    def __init__(self):
-        self.lines = []
-
-    def begin(self):
-        self.lines.append("begin")
-
-    def returned(self):
-        self.lines.append("returned")
-
-    def failed(self, error):
-        self.lines.append(type(error).__name__)
-
-    def restart(self):
-        self.lines.append("restart")
-
-    def delivered(self, result):
-        self.lines.append("delivered")
-        return result
-
-
-@pytest.fixture
-def log():
-    return Log()
+from llmlat_otel.core.wrapping import run_in, wrap
+from tests.llmlat_otel.core.log import Log
 
 
 async def add(a, b):
@@ -71,7 +41,7 @@ def test_exceptions_pass_unchanged(log, error):
     with pytest.raises(type(error)) as caught:
         run_in(log, fail, (), {})
     assert caught.value is error
-    assert log.lines == ["begin", type(error).__name__]
+    assert log.lines == ["begin", f"failed by {type(error).__name__}"]
 
 
 class Broken(Log):
@@ -119,29 +89,6 @@ def test_python_warns_of_a_coroutine_that_is_never_awaited_as_it_would_without_u
     assert never_awaited(lambda: run_in(log, add, (1, 2), {})) == never_awaited(lambda: add(1, 2))
 
 
-def told(times):
-    """Is told of reads, and wants to be so often."""
-    remaining = iter(range(times))
-    return lambda: next(remaining) < times - 1
-
-
-def test_a_body_tells_of_its_reads_until_there_is_no_need():
-    body = Body([b"a", b"b", b"c"], told(2))
-    assert isinstance(body, list)
-    assert list(body) == [b"a", b"b", b"c"], "a third word would have raised"
-
-
-def test_an_asynchronous_body_does_too():
-    async def generate():
-        for part in (b"a", b"b", b"c"):
-            yield part
-
-    async def read():
-        return [part async for part in Body(generate(), told(2))]
-
-    assert asyncio.run(read()) == [b"a", b"b", b"c"]
-
-
 def test_a_wrapped_function_still_looks_like_itself():
     async def coroutine():
         """What it does."""
@@ -156,65 +103,3 @@ def test_a_wrapped_function_still_looks_like_itself():
     assert wrap(coroutine, wrapper).__doc__ == "What it does."
     assert inspect.isgeneratorfunction(wrap(generator, wrapper))
     assert inspect.signature(wrap(generator, wrapper)) == inspect.signature(generator)
-
-
-# Bodies that are generators: httpx closes what it iterates, if it passes for one
-
-
-class Parts:
-    """Parts of a body, and whether the generator that gives them has been left."""
-
-    def __init__(self):
-        self.is_left = False
-
-    def __iter__(self):
-        try:
-            yield from "abc"
-        finally:
-            self.is_left = True
-
-    async def __aiter__(self):
-        try:
-            for each in "abc":
-                yield each
-        finally:
-            self.is_left = True
-
-
-@pytest.mark.parametrize("watched", [1, 3])
-def test_a_generated_body_is_closed_with_what_is_iterated(watched):
-    parts, left = Parts(), iter(range(watched, 0, -1))
-    reads = iter(Body(parts, lambda: next(left) > 1))
-    assert inspect.isgenerator(reads)
-    assert [next(reads), next(reads)] == ["a", "b"]
-    reads.close()
-    assert parts.is_left
-    assert list(reads) == []
-
-
-@pytest.mark.parametrize("watched", [1, 3])
-def test_an_asynchronously_generated_body_is_closed_with_what_is_iterated(watched):
-    parts, left = Parts(), iter(range(watched, 0, -1))
-
-    async def close():
-        reads = aiter(Body(parts, lambda: next(left) > 1))
-        assert isinstance(reads, AsyncGenerator)
-        read = [await anext(reads), await reads.asend(None)]
-        await reads.aclose()
-        return read
-
-    assert asyncio.run(close()) == ["a", "b"]
-    assert parts.is_left
-
-
-def test_what_is_thrown_into_a_generated_body_arrives():
-    parts = Parts()
-
-    async def throw():
-        reads = aiter(Body(parts, lambda: False))
-        await anext(reads)
-        await reads.athrow(ValueError("theirs"))
-
-    with pytest.raises(ValueError, match="theirs"):
-        asyncio.run(throw())
-    assert parts.is_left

@@ -173,7 +173,7 @@ class Facts:
                 self.reported[label] = (duration_ns, evidence)
         self.consumer_ns = self.durations.pop(_CONSUMER, 0)
         if len(self.durations) > 1:
-            self.durations = _in_order(self.durations)
+            self.durations = in_order(self.durations)
         return said
 
     def _identify(self, span: Span, said: Attributes) -> None:
@@ -299,7 +299,7 @@ def _intervals(phases: Sequence[Span], starts_ns: Sequence[int]) -> Iterable[Int
         yield start, start + size, label, evidence
 
 
-def _in_order(durations: dict[SectionLabel, int]) -> dict[SectionLabel, int]:
+def in_order(durations: dict[SectionLabel, int]) -> dict[SectionLabel, int]:
     """Durations in contract order; nested ones are taken out of the phase that holds them."""
     for label in NESTED.keys() & durations.keys():
         holder = next((outer for outer in NESTED[label] if outer in durations), None)

@@ -11,8 +11,8 @@ from llmlat_processor.stages.critical_path.facts import (
     ENGINE_LABELS,
     ENVELOPE_LABELS,
     LAST_OUTPUT,
-    NESTED,
     Facts,
+    in_order,
 )
 from llmlat_processor.stages.critical_path.held import STREAMING
 from llmlat_processor.stages.critical_path.tree import Call, Node
@@ -110,11 +110,8 @@ def _reported(node: Node, facts: Facts | None, last: SectionLabel | None) -> Off
     if last is not None:
         limit = CONTRACT_ORDER[last]
         reported = {each: reported[each] for each in reported if CONTRACT_ORDER[each] <= limit}
-    sizes = {
-        label: reported[label][0] for label in sorted(reported, key=CONTRACT_ORDER.__getitem__)
-    }
+    sizes = in_order({label: size for label, (size, _) in reported.items()})
     is_whole = last in sizes if last is not None else not LAST_OUTPUT.isdisjoint(sizes)
-    _take_out_nested(sizes)
     _take_out_of_envelopes(sizes, is_whole)
     if last is None and SectionLabel.UPSTREAM in sizes:
         is_whole = is_whole or _came_whole(facts)
@@ -127,14 +124,6 @@ def _reported(node: Node, facts: Facts | None, last: SectionLabel | None) -> Off
 def _came_whole(facts: Facts) -> bool:
     """Whether the response was there when its head was."""
     return not (facts.streamed or any(facts.total_ns(label) for label in STREAMING))
-
-
-def _take_out_nested(sizes: dict[SectionLabel, int]) -> None:
-    for label in NESTED.keys() & sizes.keys():
-        holder = next((outer for outer in NESTED[label] if outer in sizes), None)
-        if holder is not None:
-            sizes[label] = min(sizes[label], sizes[holder])
-            sizes[holder] -= sizes[label]
 
 
 def _take_out_of_envelopes(sizes: dict[SectionLabel, int], is_whole: bool) -> None:
