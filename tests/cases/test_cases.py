@@ -80,7 +80,7 @@ def _difference(claim: Claim, outcome: Outcome) -> Iterator[str]:
 def test_every_file_has_its_standing() -> None:
     counts = Counter(standing_of(case) for case in cases_in(OUR_FILES))
     assert counts == {
-        Standing.HELD: 49,
+        Standing.HELD: 50,
         Standing.JAEGER: 10,
         Standing.DATA: 31,
         Standing.NOT_YET: len(NOT_YET),

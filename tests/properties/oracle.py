@@ -272,7 +272,7 @@ class Exchange:
             return None
         instants = [edge[1]]
         stream = edge[0].place_of("upstream_stream")
-        if clipped and stream and edge[0].callees():
+        if clipped and stream and (edge[0].callees() or "reported" in edge[0].raw):
             instants += range(edge[1] + 1, stream[1] + 1)
         found = [self.to(callee, edge[0], instant) for instant in instants]
         same_clock = callee.host == self.call.host

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from llmlat_semconv.phases import ENVELOPES, FACTS, Phase
-from llmlat_semconv.values import OperationName, TtftAbsence
+from llmlat_semconv.values import Boundary, OperationName, TtftAbsence
 from tests.cases.case_format import Case, Json
 
 INFERENCES: Final = ("chat", "text_completion", "generate_content")
@@ -141,7 +141,51 @@ def forest(case: Case) -> dict[str, Operation]:
             callee.parent = min(attempts, key=lambda attempt: int(attempt.raw["attempt"]))
             callee.parent.children.append(callee)
             operation.children.remove(callee)
+    for operation in _parents_first(found):
+        _tell_who_was_answered(operation)
     return found
+
+
+def _parents_first(found: Mapping[str, Operation]) -> list[Operation]:
+    return sorted(found.values(), key=lambda operation: sum(1 for _ in operation.ancestors()))
+
+
+def engine_phases(said: Mapping[str, int]) -> dict[str, int]:
+    """What of a report is the engine's own."""
+    return {p: n for p, n in said.items() if FACTS[Phase(p)].boundary == Boundary.ENGINE}
+
+
+def _tell_who_was_answered(operation: Operation) -> None:
+    """An engine's report that gateways passed on is about the last call before the engine."""
+    told = engine_phases(operation.raw.get("reported", {}))
+    here = operation
+    while told and is_call(here):
+        answered = [other for other in _next_calls(here) if not _went_wrong(other.raw)]
+        if not here.callees() and not _attempts(here):
+            if here is not operation:
+                here.raw = {**here.raw, "reported": {**told, **here.raw.get("reported", {})}}
+            return
+        if len(answered) != 1 or engine_phases(answered[0].raw.get("reported", {})):
+            return
+        here = answered[0]
+
+
+def _attempts(here: Operation) -> list[Operation]:
+    return [child for child in here.local_children() if "attempt" in child.raw]
+
+
+def _went_wrong(raw: Json) -> bool:
+    return bool(raw.get("error") or raw.get("lost"))
+
+
+def _next_calls(here: Operation) -> list[Operation]:
+    """Its attempts; else the inferences of its callee, unless an engine was measured there."""
+    if _attempts(here) or not here.callees():
+        return _attempts(here)
+    hop = [here.callees()[0], *here.callees()[0].local_descendants()]
+    if any(engine_phases(dict.fromkeys(each.phases, 0)) for each in hop):
+        return []
+    return [each for each in hop[1:] if each.is_inference]
 
 
 def merged(sections: Sequence[Section]) -> list[Section]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from llmlat_semconv.phases import FACTS, Phase
-from llmlat_semconv.values import Boundary
-from tests.properties.oracle_facts import Operation, Section, order_of
+from tests.properties.oracle_facts import Operation, Section, engine_phases, order_of
 
 LAST_OUTPUTS: Final = ("decode", "detokenize", "relay")
 STREAMING: Final = ("first_content", "stream")
@@ -37,7 +35,7 @@ def reported(call: Operation, room: int | None, clipped: bool) -> Callee:
     said = dict(call.raw["reported"])
     if clipped:
         said = {p: n for p, n in said.items() if order_of(p) <= order_of("prefill")}
-    engine = {p: n for p, n in said.items() if FACTS[Phase(p)].boundary == Boundary.ENGINE}
+    engine = engine_phases(said)
     is_whole = any(phase in said for phase in (("prefill",) if clipped else LAST_OUTPUTS))
     known = sorted(engine.items(), key=lambda item: order_of(item[0]))
     if "upstream" in said and not is_whole:

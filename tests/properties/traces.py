@@ -160,6 +160,25 @@ def _inference(growth: _Growth, parent: RawSpan) -> None:
         _callee(growth, call, start, end - start)
 
 
+def _through_a_gateway(growth: _Growth, parent: RawSpan) -> None:
+    """An inference whose engine nobody saw: its report went through the gateway that was."""
+    start, end = growth.inside(parent)
+    call = growth.add(parent, start, end, kind="client", op="chat", boundary="client")
+    _describe_inference(growth, call)
+    taken = {phase: growth.draw(_TAKEN) for phase in ("queue", "prefill", "decode")}
+    call["reported"], call["bounded"] = taken, ["queue"]
+    gateway = _callee(growth, call, start, end - start, boundary="gateway")
+    for _ in range(growth.draw(st.sampled_from((1, 1, 1, 2)))):
+        first, last = growth.inside(gateway)
+        keys = growth.draw(st.sampled_from(_OUTCOMES))
+        upstream = growth.add(
+            gateway, first, last, kind="client", op="chat", boundary="gateway", **keys
+        )
+        begun, received = growth.cuts(first, last, 2)[1:-1]
+        phases = {"upstream": (begun, received), "upstream_stream": (received, last)}
+        _add_phases(growth, upstream, phases)
+
+
 def _attempts(growth: _Growth, parent: RawSpan) -> None:
     start, end = growth.inside(parent)
     call = growth.add(parent, start, end, kind="client", op="chat", boundary="client", stream=True)
@@ -221,18 +240,22 @@ def _describe_inference(growth: _Growth, call: RawSpan) -> None:
     _add_phases(growth, call, phases)
 
 
-def _callee(growth: _Growth, caller: RawSpan, start: int, length: int) -> None:
+def _callee(
+    growth: _Growth, caller: RawSpan, start: int, length: int, boundary: str | None = ""
+) -> RawSpan:
     """The other side of a call, on its own clock, mostly a little shorter than the caller."""
     host = growth.draw(st.sampled_from(HOSTS))
     begins = start + growth.draw(st.integers(0, 3)) + growth.offset(host)
     ends = begins + max(0, length + growth.draw(st.integers(-6, 2)))
-    boundary = growth.draw(st.sampled_from(("engine", "gateway", None)))
+    if boundary == "":
+        boundary = growth.draw(st.sampled_from(("engine", "gateway", None)))
     keys = {"boundary": boundary} if boundary else {}
     callee = growth.add(caller, begins, ends, kind="server", host=host, **keys)
     if boundary and growth.draw(st.booleans()):
         names = _PHASES[boundary]
         cuts = growth.cuts(begins, ends, len(names))
         _add_phases(growth, callee, dict(zip(names, pairwise(cuts), strict=False)))
+    return callee
 
 
 _PHASES: Final[Mapping[str, Sequence[str]]] = {
@@ -255,7 +278,7 @@ def _add_phases(growth: _Growth, operation: RawSpan, phases: Mapping[str, tuple[
 
 _SHAPES: Final[Sequence[Shape]] = (
     *(_local, _local, _tool, _one_way),
-    *(_remote_child, _rpc, _inference, _inference, _attempts),
+    *(_remote_child, _rpc, _inference, _inference, _attempts, _through_a_gateway),
 )
 
 

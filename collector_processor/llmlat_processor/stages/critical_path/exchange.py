@@ -49,6 +49,8 @@ def exchange_whole(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     if offer is None:
         return standing(node, parts)
     envelope = _envelope_of(node, parts, offer)
+    if call.has_bounds_within and offer.total_ns > envelope.total_ns:
+        offer = offer.giving_way()
     needed_ns = offer.sure_ns - envelope.total_ns
     loans = lend(node, offer, parts, needed_ns)
     room_ns = envelope.total_ns + sum(loans.values())
@@ -95,6 +97,8 @@ def exchange_first(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     if missing_ns > epsilon_ns:
         envelope = Envelope(node, split_upstream(node, parts, missing_ns), wider)
         overlap = _overlap_ns(node, call, offer, parts, envelope.total_ns)
+        if call.has_bounds_within:
+            offer = offer.giving_way()
         if offer.sure_ns > envelope.total_ns + overlap + epsilon_ns:
             return parts
     room_ns = envelope.total_ns + overlap

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from llmlat_processor.stages.critical_path.account import Account, Part, Piece, Slice, cut
+from llmlat_processor.stages.critical_path.account import Account, Part, Piece, Slice, cut, flatten
 from llmlat_processor.stages.critical_path.facts import (
     CONTRACT_ORDER,
     ENGINE_LABELS,
@@ -46,6 +46,14 @@ class Offer:
     def shares_clock_with(self, caller: Node) -> bool:
         """True where the overlap of callee and caller can be read off one clock."""
         return self.node is not caller and not self.node.foreign
+
+    def giving_way(self) -> Offer:
+        """The same in pieces, so that the upper bounds within it are known as such."""
+        if not isinstance(self.parts, (Account, Slice)):
+            return self
+        pieces = list(flatten(Account([self.parts])))
+        bounded = sum(piece[3] for piece in pieces if piece[2] is Evidence.BOUNDED)
+        return replace(self, parts=pieces, bounded_ns=bounded)
 
     def fitted(self, room_ns: int) -> list[Part]:
         """The parts in at most `room_ns`: bounded durations give way, then the last sections."""

@@ -15,6 +15,7 @@ from llmlat_processor.stages.critical_path.calls import find_calls
 from llmlat_processor.stages.critical_path.joins import join_children
 from llmlat_processor.stages.critical_path.ledger import ledger
 from llmlat_processor.stages.critical_path.predecessors import find_predecessors
+from llmlat_processor.stages.critical_path.reports import hand_down_reports
 from llmlat_processor.stages.critical_path.sink import find_sink, sink_frames, subtree
 from llmlat_processor.stages.critical_path.slack import slacks_ns
 from llmlat_processor.stages.critical_path.tree import Node, Tree, grow
@@ -38,6 +39,7 @@ def explained_tree(aligned: AlignedTrace) -> Tree:
     """The tree with its calls, edges and accounts settled: what paths and what-ifs start from."""
     tree = grow(aligned)
     find_calls(tree)
+    hand_down_reports(tree)
     join_children(tree)
     find_predecessors(tree)
     settle_accounts(tree)

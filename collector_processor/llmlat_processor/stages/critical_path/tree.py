@@ -56,11 +56,13 @@ class Call:
         split: the exchanges belong to the attempts below.
         send_overlap_ns: how much of `send` the callee was already at work.
         held_ns: time during which tokens existed and the client had none.
+        has_bounds_within: an upper bound that gives way is part of the callee's account.
     """
 
     __slots__ = (
         "callee",
         "callees",
+        "has_bounds_within",
         "held_ns",
         "rejected",
         "send_overlap_ns",
@@ -74,6 +76,7 @@ class Call:
         self.split = False
         self.send_overlap_ns = 0
         self.held_ns = 0
+        self.has_bounds_within = False
 
 
 class Node:
