@@ -65,7 +65,9 @@ def exchange_whole(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     if offer.is_part:
         told = [*offer.fitted(room_ns), envelope.rest(surplus)]
         return standing(node, repaid(envelope.replaced(told), node, loans))
-    rest = _split(node, surplus, _CONSUMER, consumer_inside_ns(node, parts))
+    # What was lent was no streaming: the caller held nothing then.
+    consumer = min(consumer_inside_ns(node, parts), envelope.total_ns)
+    rest = _split(node, surplus, _CONSUMER, consumer)
     return repaid(envelope.replaced([*offer.fitted(room_ns), *rest]), node, loans)
 
 

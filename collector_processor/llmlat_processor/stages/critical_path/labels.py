@@ -26,6 +26,9 @@ Stretch = tuple["SectionLabel | None", Evidence, int, int]
 """(label or None, evidence, from, to)"""
 
 
+LAST: Final = len(CONTRACT_ORDER) + 1
+"""After every phase of the contract."""
+
 _DERIVED: Final = Evidence.DERIVED
 _MEASURED: Final = Evidence.MEASURED
 
@@ -52,7 +55,9 @@ def label_gaps(
             free = sum(hi - lo for row in rows for label, _, lo, hi in row if label is None)
             facts.overflow_ns = max(0, sum(facts.durations.values()) - free - epsilon_ns)
         if not facts.overflow_ns:
-            rows = _fill(rows, facts.durations, whole=whole)
+            beyond = next((each for each in facts.outer if gaps and each[0] >= gaps[-1][1]), None)
+            limit = CONTRACT_ORDER[beyond[2]] if beyond is not None else LAST
+            rows = _fill(rows, facts.durations, limit, whole=whole)
             if whole:
                 _note_outputs(facts, rows)
     return [[(node, label, ev, hi - lo) for label, ev, lo, hi in row] for row in rows]
@@ -105,22 +110,21 @@ def _cut(rows: list[list[Stretch]], phases: Sequence[Interval]) -> list[list[Str
 
 
 def _fill(
-    rows: list[list[Stretch]], durations: Mapping[SectionLabel, int], *, whole: bool
+    rows: list[list[Stretch]], durations: Mapping[SectionLabel, int], limit: int, *, whole: bool
 ) -> list[list[Stretch]]:
     """Give what is left to durations, in contract order, each before the phases that follow it.
 
-    Of a whole operation what finds no such place is put wherever there is room: it is known to
+    `limit` is the place in that order of the phase that comes after all of this. Of a whole operation what finds no such place is put wherever there is room: it is known to
     have taken its time. Of a clipped one it may lie behind the clip.
     """
     waiting = list(durations.items())[::-1]
-    rows = _poured(rows, waiting, _orders_ahead(rows))
+    rows = _poured(rows, waiting, _orders_ahead(rows, limit))
     return _poured(rows, waiting, None) if whole and waiting else rows
 
 
-def _orders_ahead(rows: list[list[Stretch]]) -> list[int]:
+def _orders_ahead(rows: list[list[Stretch]], ahead: int) -> list[int]:
     """Per stretch, the place in the contract's order of the next phase after it."""
     orders: list[int] = []
-    ahead = len(CONTRACT_ORDER) + 1
     for row in reversed(rows):
         for label, _, _, _ in reversed(row):
             ahead = ahead if label is None else CONTRACT_ORDER[label]

@@ -98,3 +98,25 @@ def test_send_lends_nothing_that_first_content_can_give() -> None:
         phase(Phase.STREAM, "c", 5, 8),
     )
     assert amounts(found, "ttft") == ["c send 1", "c queue 2", "c prefill 2"]
+
+
+#   c   ?? stream ▒▒          finalize: a duration, which has its place after the stream
+#       └ first content
+def test_a_duration_is_not_put_before_a_phase_that_lies_behind_the_clip() -> None:
+    found = explained(
+        ROOT,
+        chat("c", "R", 0, 3, stream=True, first_useful_content=1, phases={"finalize": 1}),
+        phase(Phase.STREAM, "c", 1, 2),
+    )
+    assert amounts(found, "ttft") == ["c unobserved 1"]
+
+
+def test_what_finalize_lends_was_not_held_by_the_caller() -> None:
+    found = explained(
+        ROOT,
+        chat("c", "R", 0, 2, consumer=1),
+        phase(Phase.FINALIZE, "c", 1, 2),
+        row("e", "c", 2, 2, kind="server"),
+        row("x", "c", 0, 1),
+    )
+    assert amounts(found)[:2] == ["x work 1", "c transit 1"]
