@@ -25,12 +25,12 @@ TYPED := $(wildcard src collector_processor semconv checks bench examples tests)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo example test check format lint types imports rules contract fix semconv bench soak coverage clean
+.PHONY: help demo demo-jaeger example test test-integration test-page peers check format lint types imports rules contract fix semconv bench soak coverage clean
 
 help: ## this list
 	@echo "llmlat-otel: where did the time of this LLM request go?"
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make demo ENGINE=emulated    the same with an emulated model server"
 	@echo "  make test ARGS='-k clock'    ARGS go to pytest (and to the benchmarks)"
@@ -40,13 +40,26 @@ help: ## this list
 demo: $(VENV)/.locked-demo ## one compound request on a real model, explained
 	@$(BIN)/python examples/adviser/demo.py $(if $(ENGINE),--engine $(ENGINE)) $(ARGS)
 
-example: $(VENV)/.locked-dev ## one of examples/, explained: NAME=one-import, manual-phases, fastapi-app
+demo-jaeger: $(VENV)/.locked-demo peers ## the same into a real Jaeger behind a real Collector, until Ctrl-C
+	@$(BIN)/python examples/adviser/demo_jaeger.py $(if $(ENGINE),--engine $(ENGINE)) $(ARGS)
+
+example: $(VENV)/.locked-dev ## one of examples/, explained: NAME=one-import, manual-phases, fastapi-app, gateway-asgi
 	@$(BIN)/python examples/offline.py $(or $(NAME),one-import) $(ARGS)
 
 # ── For contributors ─────────────────────────────────────────────────────────────────────────────
 
-test: $(VENV)/.locked-dev $(VENV)/.locked-openai-1 ## every test
+test: $(VENV)/.locked-dev $(VENV)/.locked-openai-1 ## every test but those of the two stages below
 	@$(BIN)/python -m pytest $(ARGS)
+	@echo "The real Collector and Jaeger: make test-integration. The page in a browser: make test-page."
+
+test-integration: $(VENV)/.locked-dev peers ## through the real Collector and Jaeger
+	@$(BIN)/python -m pytest -m peers $(ARGS)
+
+test-page: $(VENV)/.locked-dev ## the page in a real browser: needs Chromium (Debian: chromium)
+	@$(BIN)/python -m pytest -m page $(ARGS)
+
+peers: ## build the real Collector and Jaeger, once: Go, minutes; GO=... names a go
+	@PYTHONPATH=examples/jaeger $(PYTHON) tests/peers/build.py $(if $(GO),--go '$(GO)')
 
 check: format lint types imports rules contract ## every rule of the repository
 

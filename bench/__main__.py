@@ -8,17 +8,26 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from bench import machine, paths, peers, pipeline, sdk, soak
+from bench import gateway, machine, page, paths, peers, pipeline, sdk, soak
 from bench.progress import Progress
 from bench.report import Report
 
 SOAK: Final = "soak"
-BENCHES: Final = {"paths": paths, "pipeline": pipeline, "sdk": sdk, "peers": peers, SOAK: soak}
-BY_DEFAULT: Final = [name for name in BENCHES if name != SOAK]
+BENCHES: Final = {
+    "paths": paths,
+    "pipeline": pipeline,
+    "sdk": sdk,
+    "gateway": gateway,
+    "peers": peers,
+    "page": page,
+    SOAK: soak,
+}
+BY_DEFAULT: Final = [name for name in BENCHES if name not in {"page", SOAK}]
+"""Without what takes long, and what needs a browser."""
 
 _EXAMPLES: Final = """\
 examples:
-  python -m bench                   all of them but soak, some minutes
+  python -m bench                   all of them but page and soak, some minutes
   python -m bench paths sdk         two of them
   python -m bench pipeline --quick  a rough answer in seconds
   python -m bench --json > now.json for a program
@@ -57,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="which ones; by default all but soak"
+        "names", nargs="*", metavar="NAME", help="which ones; by default all but page and soak"
     )
     parser.add_argument("--quick", action="store_true", help="fewer rounds: rough numbers, soon")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of text")

@@ -7,10 +7,12 @@ from checks.tree import PROCESSOR, PRODUCT, SDK, modules
 from checks.violation import Violation
 
 CROSSINGS = (
+    f"{SDK}/asgi.py",
     f"{SDK}/auto.py",
     f"{SDK}/core/attempt.py",
     f"{SDK}/core/bodies.py",
     f"{SDK}/core/call.py",
+    f"{SDK}/core/exchanges.py",
     f"{SDK}/core/instrumentor.py",
     f"{SDK}/core/manual.py",
     f"{SDK}/core/pulls.py",

@@ -31,7 +31,7 @@ BOUNDARIES = (
         fix="take the clock, or a reading of it, as an argument",
     ),
     Boundary(
-        owners=("core/emit.py", "core/outputs.py", "auto.py", "testing.py"),
+        owners=("core/emit.py", "core/outputs.py", "core/server_spans.py", "auto.py", "testing.py"),
         imported=(
             "opentelemetry.trace",
             "opentelemetry.metrics",

@@ -9,9 +9,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Final
+
+from llmlat_processor.commands import processor_arguments
+from llmlat_processor.jaeger_address import Address
 
 DISTRIBUTION: Final = "llmlat-otel"
 COMMANDS: Final = "llmlat_commands"
@@ -29,6 +32,7 @@ OVERVIEW: Final = """\
 start here:
   llmlat watch                            then run an app with `import llmlat_otel.auto`
   llmlat show traces.jsonl                the same from a file
+  llmlat processor --export HOST:PORT     the same for everybody, in Jaeger, Tempo, ...
   llmlat profile timelines.jsonl          a report on many requests
   llmlat doctor                           what is timed in an app, and where its spans go
 
@@ -40,6 +44,7 @@ examples:
   llmlat watch                            receives on 127.0.0.1:4317, draws each trace
   llmlat watch --listen 127.0.0.1:0       on a free port
   llmlat watch --traces 1 --json          one trace as a line of JSON, then ends
+  llmlat watch --html report.html         and the last trace as a page, at the end
 
 in the app:
   export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317
@@ -47,11 +52,15 @@ in the app:
 """
 
 SHOW: Final = """\
-files hold OTLP as JSON or protobuf, or the lines of the collector's file exporter; - is stdin
+files hold OTLP as JSON or protobuf, the lines of the collector's file exporter, or what Jaeger's
+UI downloads as JSON; - is stdin. In their place: the address of a trace in Jaeger's UI
 
 examples:
   llmlat show traces.jsonl
   llmlat show traces.jsonl --trace 4bf9   traces whose id starts with 4bf9
+  llmlat show traces.jsonl --html report.html
+  llmlat show traces.jsonl --perfetto t.json      then drop t.json on https://ui.perfetto.dev
+  llmlat show jaeger://127.0.0.1:16686/4bf92f3577b34da6a3ce929d0e0e4736
   llmlat show traces.jsonl --what-if queue=0.5 --what-if decode=-720ms
   llmlat show traces.jsonl --what-if tool:get_orders=0.5
   llmlat show traces.jsonl --what-if prefill@00f067aa=0.75
@@ -95,8 +104,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help()
         return DONE
-    answer = {"watch": _watch, "show": _show, "profile": _profile}[arguments.command]
-    return _answered(arguments.command, lambda: answer(arguments))
+    answers = {"watch": _watch, "processor": _process, "show": _show, "profile": _profile}
+    return _answered(arguments.command, lambda: answers[arguments.command](arguments))
 
 
 def _answered(command: str, answer: Callable[[], int]) -> int:
@@ -139,6 +148,9 @@ def _parser(added: Mapping[str, EntryPoint], *, with_summaries: bool) -> argpars
     parser.add_argument("--version", action="version", version=f"llmlat {version(DISTRIBUTION)}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _watch_arguments(_command(commands, "watch", "receive spans and draw each trace", WATCH))
+    processor_arguments.add_arguments(
+        _command(commands, "processor", processor_arguments.SUMMARY, processor_arguments.EPILOG)
+    )
     _show_arguments(_command(commands, "show", "explain the traces in files", SHOW))
     _profile_arguments(_command(commands, "profile", "report on request timelines", PROFILE))
     for name, entry_point in added.items():
@@ -178,10 +190,11 @@ def _watch_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--traces", type=_at_least_one, metavar="N", help="end after N traces, with exit code 0"
     )
+    parser.add_argument("--html", default="", metavar="OUT", help="the last trace as a page")
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="OTLP spans; - is standard input")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="spans, or where Jaeger has them")
     parser.add_argument("--trace", default="", metavar="ID", help="only trace ids that start so")
     parser.add_argument(
         "--what-if",
@@ -191,6 +204,12 @@ def _show_arguments(parser: argparse.ArgumentParser) -> None:
         help="what another duration would have changed; may be given several times",
     )
     parser.add_argument("--all", action="store_true", help="leave nothing out of the pictures")
+    parser.add_argument(
+        "--html", default="", metavar="OUT", help="one page instead; - is standard output"
+    )
+    parser.add_argument(
+        "--perfetto", default="", metavar="OUT", help="one file for ui.perfetto.dev instead"
+    )
     parser.add_argument("--json", action="store_true", help="a line of JSON for each trace")
 
 
@@ -220,9 +239,7 @@ def _watch(arguments: argparse.Namespace) -> int:
     from llmlat_processor import service
     from llmlat_processor.commands.watch import watch
 
-    relax_collector()
-    # A parent that ends us gets the same orderly end, with the books, as Ctrl-C at a terminal.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _stay()
     return watch(
         arguments.listen,
         service.watch,
@@ -230,6 +247,25 @@ def _watch(arguments: argparse.Namespace) -> int:
         as_json=arguments.json,
         out=sys.stdout,
         err=sys.stderr,
+        html=arguments.html,
+    )
+
+
+def _stay() -> None:
+    """For what receives: it lives for long, and ends when it is told to."""
+    relax_collector()
+    # A parent that ends us gets the same orderly end, with the books, as Ctrl-C at a terminal.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def _process(arguments: argparse.Namespace) -> int:
+    from llmlat_processor import service
+    from llmlat_processor.commands.processor import forward, settings_of
+
+    _stay()
+    settings = settings_of(arguments)
+    return forward(
+        lambda: service.forward(arguments.listen, arguments.export, settings=settings), sys.stderr
     )
 
 
@@ -250,8 +286,16 @@ def _show(arguments: argparse.Namespace) -> int:
         suppositions=suppositions,
         as_json=arguments.json,
         everything=arguments.all,
+        html=arguments.html,
+        perfetto=arguments.perfetto,
     )
-    return show(request, sys.stdout, Progress(sys.stderr, time.monotonic))
+    return show(request, sys.stdout, Progress(sys.stderr, time.monotonic), _fetch)
+
+
+def _fetch(address: Address) -> Iterable[bytes]:
+    from llmlat_processor import service
+
+    return service.fetch(address)
 
 
 def _profile(arguments: argparse.Namespace) -> int:

@@ -1,6 +1,8 @@
-"""Spans from files, whatever OTLP form they are in; what is damaged is told by file and line.
+"""Spans from files, whatever form they are in; what is damaged is told by file and line.
 
 {"resourceSpans": ...}    JSON, on one line or many; also an array of such
+{"result": ...}           the same in an answer of Jaeger's API v3
+{"data": ...}             Jaeger's own JSON: its other API, and the download of its UI
 one such object a line    what the collector's file exporter writes
 0A ...                    ExportTraceServiceRequest, TracesData
 length | message | ...    what the collector's file exporter writes as `proto`
@@ -21,7 +23,7 @@ from llmlat_processor.wire import (
     UndecodableError,
     WireSpan,
     decode,
-    decode_json,
+    decode_document,
 )
 
 STDIN: Final = "-"
@@ -33,7 +35,9 @@ _COMPRESSED: Final = {
     b"\xfd7zXZ": "unxz",
     b"PK\x03\x04": "unzip",
 }
-_READS: Final = "what can be read is OTLP: JSON, lines of JSON, or protobuf"
+_READS: Final = (
+    "what can be read is OTLP: JSON, lines of JSON, or protobuf; and JSON that Jaeger answers with"
+)
 
 
 class UnreadableFileError(ValueError):
@@ -65,7 +69,21 @@ def load(path: str, on_part: Callable[[int], None] = lambda _spans: None) -> Loa
         content = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
     except OSError as error:
         raise UnreadableFileError(f"{name}: {error.strerror or error}") from error
-    return _read(_parts(content.removeprefix(BOM_UTF8), name), on_part)
+    return read(content, name, on_part)
+
+
+def read(content: bytes, name: str, on_part: Callable[[int], None] = lambda _spans: None) -> Loaded:
+    """Read every span of what a file holds, or of what somebody has answered.
+
+    Args:
+        content: in any of the forms.
+        name: what it is called in what is said of it.
+        on_part: as for `load`.
+
+    Raises:
+        UnreadableFileError: no part of it can be read.
+    """
+    return _read_parts(_parts(content.removeprefix(BOM_UTF8), name), on_part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +95,7 @@ class _Part:
     decode: Callable[[bytes], Decoded]
 
 
-def _read(parts: Iterable[_Part], on_part: Callable[[int], None]) -> Loaded:
+def _read_parts(parts: Iterable[_Part], on_part: Callable[[int], None]) -> Loaded:
     """Decode every part; one that cannot be read costs only itself, unless it is all there is."""
     loaded = Loaded()
     faults = []
@@ -131,8 +149,8 @@ def _json_parts(content: bytes, name: str) -> Iterable[_Part]:
     lines = [(number, line) for number, line in numbered if line.strip()]
     # Indented JSON has no second line that starts with a brace.
     if len(lines) > 1 and all(line.startswith(b"{") for _, line in lines[:2]):
-        return [_Part(f"{name}:{number}", line, decode_json) for number, line in lines]
-    return [_Part(name, content, decode_json)]
+        return [_Part(f"{name}:{number}", line, decode_document) for number, line in lines]
+    return [_Part(name, content, decode_document)]
 
 
 def _framed_parts(content: bytes, name: str) -> Iterator[_Part]:

@@ -6,13 +6,14 @@
     |                                                            still misses its callee's spans
     |························ hold_max ·····························> released: as far as it came
 
-A span that arrives after its trace was released is handed on at once, never held a second time.
+A span that arrives after its trace was released is handed on at once, never held a second time;
+so is one that there is no room for. What comes again, byte for byte, is told from what is late.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -20,6 +21,7 @@ from typing import Final
 
 from llmlat_processor.callees import Callees
 from llmlat_processor.model import Span
+from llmlat_processor.tombstones import Tombstones
 
 SECOND_NS: Final = 1_000_000_000
 MIB: Final = 1 << 20
@@ -40,6 +42,7 @@ class Limits:
         trace_spans: most spans of one trace.
         held_bytes: most bytes held; above it the oldest traces are released early.
         tombstones: most released traces that are remembered.
+        tombstone_spans: most spans of them, so that repeats are told from late ones.
         hopeless_calls: calls without a callee after which a target is no longer waited for.
         targets: most targets that are remembered.
     """
@@ -51,6 +54,7 @@ class Limits:
     trace_spans: int = 50_000
     held_bytes: int = 256 * MIB
     tombstones: int = 100_000
+    tombstone_spans: int = 2_000_000
     hopeless_calls: int = 100
     targets: int = 1_000
 
@@ -63,43 +67,50 @@ class Why(Enum):
     NO_ROOM = "no_room"
     SHUTDOWN = "shutdown"
     LATE = "late"
-
-
-class Dropped(Enum):
-    """Why a span was not kept at all."""
-
+    REPEATED = "repeated"
     TRACE_FULL = "trace_full"
     TOO_LARGE = "too_large"
 
 
+NEVER_HELD: Final = frozenset({Why.LATE, Why.REPEATED, Why.TRACE_FULL, Why.TOO_LARGE})
+"""Of these spans each is let go by itself: it came too late, or there was no room for it."""
+
+WITHOUT_ROOM: Final = (Why.TRACE_FULL, Why.TOO_LARGE)
+
+
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Spans of one trace, in the order in which they came; `dropped` more did not fit."""
+    """Spans of one trace, in the order in which they came.
+
+    Attributes:
+        spans: mostly the whole trace; one span where it was never held.
+        why: what ended their stay.
+        missing: how many more of this trace did not fit and were let go before.
+    """
 
     spans: Sequence[Span]
     why: Why
-    dropped: int = 0
+    missing: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """Every span that was fed, accounted for: received = released + held + dropped."""
+    """Every span that was fed, accounted for: received = released + held."""
 
     received: int
     released: Mapping[Why, int]
     held: int
-    dropped: Mapping[Dropped, int]
 
 
 class _Held:
     """A trace that is being held (plain slots: several stores a span)."""
 
-    __slots__ = ("bytes", "dropped", "first_ns", "has_root", "last_ns", "look_ns", "spans")
+    __slots__ = ("bytes", "first_ns", "has_root", "last_ns", "look_ns", "missing", "spans")
 
     def __init__(self, now_ns: int) -> None:
         self.spans: list[Span] = []
         self.bytes = 0
-        self.dropped = 0
+        self.missing = 0
         self.has_root = False
         self.first_ns = now_ns
         self.last_ns = now_ns
@@ -114,11 +125,10 @@ class Window:
         self._held: dict[bytes, _Held] = {}  # in the order of their first spans
         self._bytes = 0
         self._looks: list[tuple[int, bytes]] = []  # heap: when to look at which trace again
-        self._graves: OrderedDict[bytes, int] = OrderedDict()  # trace id -> its end
+        self._graves = Tombstones(self._limits.tombstones, self._limits.tombstone_spans)
         self._callees = Callees(self._limits.hopeless_calls, self._limits.targets)
         self._received = 0
         self._released: Counter[Why] = Counter()
-        self._dropped: Counter[Dropped] = Counter()
 
     def feed(self, span: Span, now_ns: int) -> Sequence[Released]:
         """Take a span in; what has to go because of it comes out, mostly nothing.
@@ -133,40 +143,45 @@ class Window:
         released: Sequence[Released] = ()
         if self._bytes + size > limits.held_bytes:
             if size > limits.held_bytes:
-                self._dropped[Dropped.TOO_LARGE] += 1
-                return ()
+                return (self._let_pass(span, Why.TOO_LARGE),)
             released = self._make_room(size, now_ns)
         held = self._held.get(span.trace_id)
         if held is None:
             if span.trace_id in self._graves:
-                self._released[Why.LATE] += 1
-                return (*released, Released((span,), Why.LATE))
+                why = Why.REPEATED if self._graves.is_repeat(span) else Why.LATE
+                return (*released, self._let_pass(span, why))
             held = self._held[span.trace_id] = _Held(now_ns)
             first_look_ns = now_ns + min(limits.idle_ns, limits.hold_max_ns)
             self._look_again(span.trace_id, held, first_look_ns)
         elif held.look_ns > now_ns + limits.idle_ns:
             self._look_again(span.trace_id, held, now_ns + limits.idle_ns)
         held.last_ns = now_ns
-        self._add(span, size, held)
-        return released
+        if len(held.spans) < limits.trace_spans:
+            self._add(span, size, held)
+            return released
+        held.missing += 1
+        if not span.parent_id and not held.has_root:
+            last = self._take_out(held)
+            self._add(span, size, held)
+            span = last  # without its root a trace explains nothing
+        return (*released, self._let_pass(span, Why.TRACE_FULL))
 
     def _add(self, span: Span, size: int, held: _Held) -> None:
-        is_root = not span.parent_id
-        if len(held.spans) >= self._limits.trace_spans:
-            held.dropped += 1
-            self._dropped[Dropped.TRACE_FULL] += 1
-            if not is_root or held.has_root:
-                return
-            self._take_out(held)  # without its root a trace explains nothing
         held.spans.append(span)
-        held.has_root |= is_root
+        held.has_root |= not span.parent_id
         held.bytes += size
         self._bytes += size
 
-    def _take_out(self, held: _Held) -> None:
-        size = len(held.spans.pop().raw) + SPAN_OVERHEAD
+    def _take_out(self, held: _Held) -> Span:
+        span = held.spans.pop()
+        size = len(span.raw) + SPAN_OVERHEAD
         held.bytes -= size
         self._bytes -= size
+        return span
+
+    def _let_pass(self, span: Span, why: Why) -> Released:
+        self._released[why] += 1
+        return Released((span,), why)
 
     def expire(self, now_ns: int) -> Sequence[Released]:
         """The traces that are complete by now, or were held for too long, in that order."""
@@ -181,7 +196,7 @@ class Window:
                 released.append(self._release(trace_id, why, now_ns))
             else:
                 self._look_again(trace_id, held, due_ns)
-        self._forget(now_ns)
+        self._graves.forget(now_ns)
         return released
 
     def flush(self, now_ns: int) -> Sequence[Released]:
@@ -192,7 +207,7 @@ class Window:
     def books(self) -> Books:
         """What became of every span so far."""
         held = sum(len(trace.spans) for trace in self._held.values())
-        return Books(self._received, dict(self._released), held, dict(self._dropped))
+        return Books(self._received, dict(self._released), held)
 
     @property
     def held_bytes(self) -> int:
@@ -229,15 +244,7 @@ class Window:
         held = self._held.pop(trace_id)
         self._bytes -= held.bytes
         self._released[why] += len(held.spans)
-        self._graves[trace_id] = now_ns + self._limits.tombstone_ns
+        self._graves.bury(trace_id, held.spans, now_ns + self._limits.tombstone_ns)
         if why is Why.COMPLETE:
             self._callees.learn(held.spans)
-        return Released(held.spans, why, held.dropped)
-
-    def _forget(self, now_ns: int) -> None:
-        """Tombstones that have had their time, or are too many."""
-        graves = self._graves
-        while graves and (
-            len(graves) > self._limits.tombstones or next(iter(graves.values())) <= now_ns
-        ):
-            graves.popitem(last=False)
+        return Released(held.spans, why, held.missing)

@@ -1,4 +1,4 @@
-"""Files in every form of OTLP, and what is said of those that are none."""
+"""Files in every form, and what is said of those that are in none."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from google.protobuf.message import Message
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from llmlat_processor.files import UnreadableFileError, load
+from tests.llmlat_processor import adviser
+from tests.llmlat_processor.jaeger_answers import jaeger_answer
 from tests.llmlat_processor.otlp import request, span
 
 
@@ -37,6 +39,19 @@ FORMS = {
     "an array": f"[\n{as_json(1)},\n{as_json(2)}\n]".encode(),
     "lines of JSON": f"{as_json(1)}\n\n{as_json(2)}\n".encode(),
     "lines from Windows": f"{as_json(1)}\r\n{as_json(2)}\r\n".encode(),
+    "what the API v3 of Jaeger answers": f'{{"result": {as_json(1, 2)}}}'.encode(),
+    "what the API v3 of Jaeger streams": "\n".join(
+        f'{{"result": {as_json(number)}}}' for number in (1, 2)
+    ).encode(),
+    "what Jaeger's UI downloads": jaeger_answer(
+        [adviser.span(1, 0, "root", 0, 1), adviser.span(2, 1, "child", 0, 1)]
+    ).encode(),
+    "what Jaeger's UI downloads, indented": json.dumps(
+        json.loads(
+            jaeger_answer([adviser.span(1, 0, "root", 0, 1), adviser.span(2, 1, "child", 0, 1)])
+        ),
+        indent=4,
+    ).encode(),
     "JSON after a byte order mark": as_json(1, 2).encode("utf-8-sig"),
     "JSON after an empty line": f"\n{as_json(1, 2)}".encode(),
 }
@@ -131,6 +146,8 @@ def test_damaged_spans_alone_are_told_and_not_raised(tmp_path: Path) -> None:
         (b"{", "not JSON: .*what can be read is OTLP"),
         (b'{"a": 1}\n{"b": 2}', ":1: resourceSpans: missing"),
         (b'{\n  "data": []\n}', "resourceSpans: missing"),
+        (b'{"data": null, "errors": [{"msg": "trace not found"}]}', "Jaeger's .*trace not found"),
+        (b'{"error": {"message": "No traces found"}}', "Jaeger's without a trace: No traces found"),
         (b"\x1f\x8b\x08", "compressed; unpack it first, with gunzip"),
         (b"\x28\xb5\x2f\xfd", "compressed; unpack it first, with unzstd"),
         (b"BZh9", "compressed; unpack it first, with bunzip2"),

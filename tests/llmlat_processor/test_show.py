@@ -14,7 +14,7 @@ from llmlat_processor.commands.show import Request, show
 from llmlat_processor.commands.what_if import meant, parse
 from llmlat_processor.model import Span
 from llmlat_processor.pipeline import process
-from llmlat_processor.views.terminal import CAVEAT
+from llmlat_processor.views.wording import CAVEAT
 from llmlat_semconv.phases import Phase
 from tests.llmlat_processor.adviser import MS, TRACE_ID, adviser_spans, span
 from tests.llmlat_processor.otlp_lines import otlp_line

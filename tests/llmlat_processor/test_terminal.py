@@ -24,13 +24,12 @@ from llmlat_processor.model import (
     Span,
 )
 from llmlat_processor.pipeline import process
-from llmlat_processor.views.terminal import Answer, render
-from llmlat_processor.views.terminal.account import PLAIN_WORDS
-from llmlat_processor.views.terminal.paths import ABSENCES
-from llmlat_processor.views.terminal.placement import Placement
-from llmlat_processor.views.terminal.rows import rows_of
-from llmlat_processor.views.terminal.theme import ASCII, UNICODE, Page, duration, percent
+from llmlat_processor.views.terminal import render
+from llmlat_processor.views.terminal.theme import ASCII, UNICODE, Page, duration
 from llmlat_processor.views.terminal.waterfall import draw_waterfall
+from llmlat_processor.views.waterfall.placement import Placement
+from llmlat_processor.views.waterfall.rows import rows_of
+from llmlat_processor.views.wording import ABSENCES, PLAIN_WORDS, Answer, percent
 from llmlat_semconv.phases import Phase
 from llmlat_semconv.values import FindingKind, TtftAbsence
 from tests.llmlat_processor.adviser import APP, ENGINE, MS, adviser_spans, phase, resource, span

@@ -9,7 +9,6 @@ from llmlat_processor.window import (
     SECOND_NS,
     SPAN_OVERHEAD,
     Books,
-    Dropped,
     Limits,
     Released,
     Why,
@@ -34,7 +33,7 @@ def span(
         1,
         2,
         more.pop("resource", APP),  # type: ignore[arg-type]
-        raw=b"raw",
+        raw=bytes((trace, number, parent)),
         **more,  # type: ignore[arg-type]
     )
 
@@ -208,6 +207,17 @@ def test_a_late_span_is_handed_on_at_once_and_never_held_again() -> None:
     assert window.books.held == 0
 
 
+def test_a_span_that_has_come_before_is_told_from_one_that_is_late() -> None:
+    window = Window()
+    feed(window, span(1), span(2, 1))
+    expire(window, 2)
+
+    again = feed(window, span(2, 1), span(3, 1), span(3, 1), at_s=3)
+
+    assert summary(again) == [(Why.REPEATED, [2]), (Why.LATE, [3]), (Why.REPEATED, [3])]
+    assert window.books == Books(5, {Why.COMPLETE: 2, Why.REPEATED: 2, Why.LATE: 1}, 0)
+
+
 def test_a_released_trace_is_forgotten_in_the_end() -> None:
     window = Window(Limits(tombstone_ns=5 * SECOND_NS))
     feed(window, span(1))
@@ -229,19 +239,31 @@ def test_the_memory_of_released_traces_is_bounded() -> None:
     assert again == [[], [(Why.LATE, [2])], [(Why.LATE, [2])]]
 
 
+def test_the_memory_of_released_spans_is_bounded() -> None:
+    window = Window(Limits(tombstone_spans=3))
+    for trace in (1, 2):
+        feed(window, span(1, trace=trace), span(2, 1, trace=trace))
+    expire(window, 2)
+
+    again = [summary(feed(window, span(2, 1, trace=trace), at_s=3)) for trace in (1, 2)]
+
+    assert again == [[], [(Why.REPEATED, [2])]]
+
+
 def test_a_trace_is_cut_at_its_limit_but_never_loses_its_root() -> None:
     window = Window(Limits(trace_spans=2))
-    feed(window, span(3, 1), span(4, 1), span(5, 1), span(1))
 
+    passed = feed(window, span(3, 1), span(4, 1), span(5, 1), span(1))
     (released,) = window.expire(10 * SECOND_NS)
 
+    assert summary(passed) == [(Why.TRACE_FULL, [5]), (Why.TRACE_FULL, [4])]
     assert summary([released]) == [(Why.COMPLETE, [3, 1])]
-    assert released.dropped == 2
-    assert window.books == Books(4, {Why.COMPLETE: 2}, 0, {Dropped.TRACE_FULL: 2})
+    assert released.missing == 2
+    assert window.books == Books(4, {Why.COMPLETE: 2, Why.TRACE_FULL: 2}, 0)
 
 
 def test_the_oldest_traces_make_room_for_what_comes() -> None:
-    size = SPAN_OVERHEAD + len(b"raw")
+    size = SPAN_OVERHEAD + len(span(1).raw)
     window = Window(Limits(held_bytes=2 * size))
     assert feed(window, span(1, trace=1), span(1, trace=2)) == []
 
@@ -253,7 +275,7 @@ def test_the_oldest_traces_make_room_for_what_comes() -> None:
 
 
 def test_a_span_of_the_trace_that_made_room_is_late() -> None:
-    window = Window(Limits(held_bytes=SPAN_OVERHEAD + len(b"raw")))
+    window = Window(Limits(held_bytes=SPAN_OVERHEAD + len(span(1).raw)))
     feed(window, span(1))
 
     released = feed(window, span(2, 1))
@@ -261,11 +283,11 @@ def test_a_span_of_the_trace_that_made_room_is_late() -> None:
     assert summary(released) == [(Why.NO_ROOM, [1]), (Why.LATE, [2])]
 
 
-def test_a_span_larger_than_everything_is_dropped_and_counted() -> None:
+def test_a_span_larger_than_everything_is_not_held_and_counted() -> None:
     window = Window(Limits(held_bytes=SPAN_OVERHEAD))
 
-    assert feed(window, span(1)) == []
-    assert window.books == Books(1, {}, 0, {Dropped.TOO_LARGE: 1})
+    assert summary(feed(window, span(1))) == [(Why.TOO_LARGE, [1])]
+    assert window.books == Books(1, {Why.TOO_LARGE: 1}, 0)
 
 
 def test_at_the_end_everything_is_handed_out() -> None:
@@ -273,5 +295,5 @@ def test_at_the_end_everything_is_handed_out() -> None:
     feed(window, span(1), span(2, 7, trace=2))
 
     assert summary(window.flush(0)) == [(Why.SHUTDOWN, [1]), (Why.SHUTDOWN, [2])]
-    assert window.books == Books(2, {Why.SHUTDOWN: 2}, 0, {})
+    assert window.books == Books(2, {Why.SHUTDOWN: 2}, 0)
     assert window.held_bytes == 0

@@ -174,6 +174,18 @@ def test_a_span_without_our_names_is_counted_but_not_decoded() -> None:
     assert read.raw == message.SerializeToString()
 
 
+def test_an_event_of_ours_is_read_on_whatever_span_it_is() -> None:
+    """An app's first useful content is on its own span, which need not say anything of ours."""
+    message = span(attributes={})
+    message.events.add(name=events.LLMLAT_FIRST_CONTENT, time_unix_nano=START_NS + 5)
+
+    (read,) = decode(request([message]).SerializeToString()).spans
+
+    assert [(event.name, event.at_ns) for event in read.events] == [
+        (events.LLMLAT_FIRST_CONTENT, START_NS + 5)
+    ]
+
+
 def test_events_and_links_of_our_spans_are_read() -> None:
     message = span()
     message.events.add(

@@ -18,7 +18,7 @@ src/llmlat_otel/instrumentors: openai httpx
 collector_processor/llmlat_processor: model pipeline window profile service settings cli
 collector_processor/llmlat_processor/stages: assemble align_clocks annotate
 collector_processor/llmlat_processor/stages/critical_path: calls walk
-collector_processor/llmlat_processor/views: terminal page
+collector_processor/llmlat_processor/views: terminal page waterfall wording
 collector_processor/llmlat_processor/edges: receiver exporter
 semconv/llmlat_semconv: attributes phases
 """
@@ -196,6 +196,7 @@ ALLOWED = {
     ),
     "llmlat_processor.stages.annotate": "import dataclasses, llmlat_processor.model",
     "llmlat_processor.views.terminal": "import rich.table\nimport llmlat_processor.model",
+    "llmlat_processor.views.page": "from llmlat_processor.views import waterfall, wording",
     "llmlat_processor.edges.receiver": "import grpc, time",
     "llmlat_processor.service": "import llmlat_processor.edges.receiver, llmlat_processor.pipeline",
     "llmlat_processor.cli": "import llmlat_processor.service",

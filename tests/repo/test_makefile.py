@@ -42,8 +42,8 @@ def test_a_python_that_will_not_do_is_refused_in_words(
 
 def test_make_alone_lists_the_targets(root: Path) -> None:
     printed = make(root).stdout
-    for target in ("demo", "example", "test", "check", "semconv", "bench"):
-        assert f"make {target}" in printed
+    for target in ("demo", "example", "test", "check", "semconv", "bench", "test-integration"):
+        assert f"make {target} " in printed
 
 
 def test_the_engine_of_the_demo_can_be_chosen(root: Path) -> None:
@@ -59,6 +59,24 @@ def test_check_runs_every_part(root: Path) -> None:
     printed = make(root, "-n", "check").stdout
     parts = ("format --check", "ruff check", "mypy", "lint-imports", "-m checks", "check.py")
     assert [part for part in (*parts, "generate.py --check") if part not in printed] == []
+
+
+def test_the_real_peers_are_a_stage_of_their_own_and_the_tests_say_so(root: Path) -> None:
+    assert "make test-integration" in make(root, "-n", "test").stdout.splitlines()[-1]
+    assert "build.py" not in make(root, "-n", "test").stdout
+    printed = make(root, "-n", "test-integration", "GO=/opt/go/bin/go").stdout
+    built, tested = printed.index("build.py --go '/opt/go/bin/go'"), printed.index("-m peers")
+    assert built < tested
+
+
+def test_the_peers_are_built_without_the_environment(root: Path, tmp_path: Path) -> None:
+    for part in ("Makefile", "tests/peers", "examples/jaeger"):
+        (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / part).symlink_to(root / part)
+    result = make(tmp_path, "peers", "GO=no-such-go")
+    assert result.returncode != 0
+    assert "error: there is no 'no-such-go'. Install Go 1." in result.stderr
+    assert not (tmp_path / ".venv").exists()
 
 
 def test_ci_runs_check_and_test(root: Path) -> None:

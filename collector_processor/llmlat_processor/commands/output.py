@@ -12,7 +12,8 @@ from rich.console import Console
 from llmlat_processor.commands.streams import carries_unicode
 from llmlat_processor.model import ExplainedTrace, Span
 from llmlat_processor.views.document import document
-from llmlat_processor.views.terminal import CAVEAT, Answer, render
+from llmlat_processor.views.terminal import render
+from llmlat_processor.views.wording import CAVEAT, Answer
 
 AnswersByRoot = Mapping[Span, Sequence[Answer]]
 

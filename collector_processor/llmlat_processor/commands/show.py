@@ -1,4 +1,4 @@
-"""`llmlat show`: spans from files in, every trace explained on the terminal or as JSON."""
+"""`llmlat show`: spans from files or a Jaeger in, every trace explained: drawn, or as a file."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ from dataclasses import dataclass
 from typing import Final, TextIO
 
 from llmlat_processor import files
+from llmlat_processor.commands import perfetto
 from llmlat_processor.commands.output import AnswersByRoot, Screen, draw, write_line
+from llmlat_processor.commands.page import save, told
 from llmlat_processor.commands.progress import Progress
 from llmlat_processor.commands.streams import is_file
 from llmlat_processor.commands.what_if import Supposition, answer
+from llmlat_processor.jaeger_address import Address, is_address, parse
 from llmlat_processor.model import ExplainedTrace, Span
 from llmlat_processor.pipeline import process
-from llmlat_processor.views.terminal import Answer
+from llmlat_processor.views.wording import Answer
 
 DONE: Final = 0
 NOTHING_SHOWN: Final = 1
 UNANSWERED: Final = 2
+
+Fetch = Callable[[Address], Iterable[bytes]]
+"""Asks a Jaeger for a trace: what it answers, the best first; OSError says why nothing comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +31,13 @@ class Request:
     """What `show` was asked for.
 
     Attributes:
-        files: paths; `-` is standard input.
+        files: paths, or addresses of traces in a Jaeger; `-` is standard input.
         trace: start of a trace id in hex; empty for every trace.
         suppositions: the what-ifs.
         as_json: one JSON document a trace and line instead of pictures.
         everything: True leaves nothing out of the pictures.
+        html: where all go as one page instead of pictures; empty for no page.
+        perfetto: where all go as one file for Perfetto instead of pictures; empty for none.
     """
 
     files: Sequence[str]
@@ -37,14 +45,20 @@ class Request:
     suppositions: Sequence[Supposition]
     as_json: bool
     everything: bool
+    html: str = ""
+    perfetto: str = ""
 
 
-def show(request: Request, out: TextIO, progress: Progress) -> int:
+def _nowhere(address: Address) -> Iterable[bytes]:
+    raise OSError(f"nobody here can ask {address.base}")
+
+
+def show(request: Request, out: TextIO, progress: Progress, fetch: Fetch = _nowhere) -> int:
     """Explain every trace of the files; exit code 1 where there is none to show.
 
     A what-if that no trace could answer is exit code 2, after all has been shown.
     """
-    spans = _load(request.files, progress)
+    spans = _load(request.files, progress, fetch)
     traces = _by_trace(spans, request.trace)
     if not traces:
         progress.tell(f"llmlat show: {_why_nothing(spans, request.trace)}")
@@ -52,27 +66,36 @@ def show(request: Request, out: TextIO, progress: Progress) -> int:
     console = Screen(out)
     is_unseen = is_file(out)
     answered: set[str] = set()
+    on_page, in_perfetto = [], []
     for number, members in enumerate(traces, start=1):
         if is_unseen:
             progress.at(f"explaining trace {number:,} of {len(traces):,}")
         explained = process(members)
         answers = _answers(explained, request.suppositions, progress)
         answered.update(answer.asked for given in answers.values() for answer in given)
+        if request.html:
+            on_page.append(told(explained, answers, request.suppositions))
+        if request.perfetto:
+            in_perfetto.append(explained)
         if request.as_json:
             write_line(explained, out, answers)
-        else:
+        elif not (request.html or request.perfetto):
             draw(explained, console, answers, everything=request.everything)
     progress.clear()
+    if request.html:
+        progress.tell(f"llmlat show: {save(on_page, request.html, out)}")
+    if request.perfetto:
+        progress.tell(f"llmlat show: {perfetto.save(in_perfetto, request.perfetto, out)}")
     return DONE if answered.issuperset(asked.text for asked in request.suppositions) else UNANSWERED
 
 
-def _load(paths: Sequence[str], progress: Progress) -> list[Span]:
+def _load(paths: Sequence[str], progress: Progress, fetch: Fetch) -> list[Span]:
     """Every span of the files; what is damaged is said with file and line, and passed over."""
     spans: list[Span] = []
     for path in paths:
         progress.at(f"reading {path}")
         try:
-            loaded = files.load(path, _reading(path, progress))
+            loaded = _loaded(path, progress, fetch)
         except files.UnreadableFileError as error:
             progress.tell(f"llmlat show: {error}")
             continue
@@ -85,6 +108,32 @@ def _load(paths: Sequence[str], progress: Progress) -> list[Span]:
             progress.tell(f"llmlat show: {path}: it holds no span")
     progress.clear()
     return spans
+
+
+def _loaded(path: str, progress: Progress, fetch: Fetch) -> files.Loaded:
+    """What a file holds, or what a Jaeger answers."""
+    if not is_address(path):
+        return files.load(path, _reading(path, progress))
+    try:
+        return _fetched(path, fetch(parse(path)))
+    except OSError as error:
+        raise files.UnreadableFileError(f"{path}: {error}") from error
+    except ValueError as error:  # its message names the address
+        raise files.UnreadableFileError(str(error)) from error
+
+
+def _fetched(name: str, answers: Iterable[bytes]) -> files.Loaded:
+    """The first answer that holds a span: the API v3 of old wrote ids that are no OTLP."""
+    fault = ValueError(f"{name}: the answer holds no span that can be read")
+    for content in answers:
+        try:
+            loaded = files.read(content, name)
+        except files.UnreadableFileError as error:
+            fault = error
+            continue
+        if loaded.spans:
+            return loaded
+    raise fault
 
 
 def _reading(path: str, progress: Progress) -> Callable[[int], None]:

@@ -9,6 +9,7 @@ from typing import Final, Protocol, TextIO
 from rich.status import Status
 
 from llmlat_processor.commands.output import Screen, draw, write_line
+from llmlat_processor.commands.page import save, told
 from llmlat_processor.model import ExplainedTrace
 
 DONE: Final = 0
@@ -45,7 +46,14 @@ Start = Callable[[str, Callable[[ExplainedTrace], None]], Running]
 
 
 def watch(
-    listen: str, start: Start, *, limit: int | None, as_json: bool, out: TextIO, err: TextIO
+    listen: str,
+    start: Start,
+    *,
+    limit: int | None,
+    as_json: bool,
+    out: TextIO,
+    err: TextIO,
+    html: str = "",
 ) -> int:
     """Draw finished traces until there were enough, or until the user has seen enough.
 
@@ -57,6 +65,7 @@ def watch(
         as_json: True writes a line of JSON a trace on `out`, and all else on `err`.
         out: for traces, flushed after each one.
         err: for what went wrong.
+        html: a file that holds the last drawn trace as a page; empty for none.
     """
     finished: SimpleQueue[ExplainedTrace] = SimpleQueue()
     try:
@@ -67,8 +76,8 @@ def watch(
     except ValueError as error:
         print(f"llmlat watch: {error}", file=err)
         return USAGE
-    session = _Session(running, finished, limit, out if as_json else None, err if as_json else out)
-    session.run()
+    screen, json_out = (err, out) if as_json else (out, None)
+    _Session(running, finished, limit, json_out, screen, html).run()
     return DONE
 
 
@@ -82,13 +91,17 @@ class _Session:
         limit: int | None,
         json_out: TextIO | None,
         screen: TextIO,
+        html: str,
     ) -> None:
         self.running = running
         self.finished = finished
         self.limit = limit
         self.drawn = 0
         self.json_out = json_out
+        self.screen = screen
         self.console = Screen(screen)
+        self.html = html
+        self.last: ExplainedTrace | None = None
 
     def run(self) -> None:
         """Draw until it is enough, then close the books; receiving ends whatever happens."""
@@ -98,6 +111,8 @@ class _Session:
             self.running.stop()
         self._draw_rest()
         self._say(str(self.running.books()))
+        if self.html and self.last is not None:
+            self._say(save([told(self.last)], self.html, self.screen))
 
     def _draw_until_it_is_enough(self) -> None:
         self._say(HOW_TO_SEND.format(address=self.running.address))
@@ -127,6 +142,7 @@ class _Session:
 
     def _draw(self, explained: ExplainedTrace) -> None:
         self.drawn += 1
+        self.last = explained
         if self.json_out is None:
             draw(explained, self.console)
             self.console.file.flush()

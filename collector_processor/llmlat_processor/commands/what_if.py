@@ -16,7 +16,7 @@ from typing import Final
 
 from llmlat_processor.model import ExplainedTrace, Span
 from llmlat_processor.stages.critical_path.what_if import what_if
-from llmlat_processor.views.terminal import Answer
+from llmlat_processor.views.wording import Answer
 from llmlat_semconv.attributes import GEN_AI_AGENT_NAME, GEN_AI_TOOL_NAME, LLMLAT_RETRIEVAL_SOURCE
 from llmlat_semconv.phases import Phase
 

@@ -23,9 +23,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from llmlat_processor.edges.addresses import host_and_port
 from llmlat_processor.wire import Decoded, UndecodableError, WireSpan, decode
 
-LOOPBACK: Final = "127.0.0.1"
 RETRY_AFTER_S: Final = 1
 THREADS: Final = 4
 
@@ -76,7 +76,7 @@ class Receiver:
             take: called from several threads, and should not block for long.
             max_message_bytes: largest request, after decompression.
         """
-        host, port = _address(listen)
+        host, port = host_and_port(listen)
         _check_free(host, port)
         self._take = take
         self._counts: Counter[str] = Counter()
@@ -135,13 +135,6 @@ class Receiver:
     def _count(self, what: str, by: int = 1) -> None:
         with self._lock:
             self._counts[what] += by
-
-
-def _address(listen: str) -> tuple[str, int]:
-    host, _, port = listen.rpartition(":")
-    if not port.isdigit() or int(port) > 65_535:
-        raise ValueError(f"{listen!r} is not an address like {LOOPBACK}:4317")
-    return host or LOOPBACK, int(port)
 
 
 def _check_free(host: str, port: int) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from llmlat_processor.model import AlignedTrace, Span, Trace
+from llmlat_processor.model import AlignedTrace, Resource, Span, Trace
 from llmlat_semconv import attributes as names
 
 RESOLUTIONS_NS: Final = (1_000_000, 1_000)
@@ -25,6 +25,8 @@ RESOLUTIONS_NS: Final = (1_000_000, 1_000)
 MIN_STAMPS: Final = 32
 """Distinct stamps that must all be multiples before a granularity is believed."""
 
+COARSEST_NS: Final = 1_000_000_000
+"""What declares steps longer than a second is no clock."""
 
 ANCHORING_NS: Final = 50_000
 """What placing a wall stamp by an anchor adds to the anchor's own uncertainty."""
@@ -110,6 +112,12 @@ def _start(span: Span, anchor: _Anchor | None) -> int:
     return span.start_ns - anchor.wall_minus_monotonic_ns if monotonic is None else monotonic
 
 
+def _declared_resolution(resource: Resource) -> int:
+    """What a resource says of its stamps; 0 where it says nothing, or nothing that can be true."""
+    step = resource.attributes.get(names.LLMLAT_CLOCK_DOMAIN_RESOLUTION)
+    return step if type(step) is int and 0 < step <= COARSEST_NS else 0
+
+
 def _resolutions(trace: Trace, domains: Sequence[str], anchors: _Anchors) -> dict[str, int]:
     """Per domain, how far apart two of its stamps may be and still be one instant."""
     declared = trace.assumptions.resolution_ns
@@ -126,7 +134,10 @@ def _resolutions(trace: Trace, domains: Sequence[str], anchors: _Anchors) -> dic
 
 
 def _resolution(spans: Sequence[Span]) -> int:
-    """The largest granularity that divides every stamp, if there are enough of them."""
+    """Declared; else the largest granularity that divides every stamp, if there are enough."""
+    declared = max(map(_declared_resolution, {span.resource for span in spans}))
+    if declared:
+        return declared
     stamps = set(chain.from_iterable((span.start_ns, span.end_ns) for span in spans))
     if len(stamps) < MIN_STAMPS:
         return 1

@@ -9,10 +9,10 @@ field as its continuation. So an annotation is appended to the bytes of its span
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
@@ -25,7 +25,24 @@ from llmlat_processor.wire.values import any_value
 _NOTHING: Final[Mapping[Span, Annotation]] = {}
 _SHORT: Final = 32
 _DELIMITED: Final = 2  # the wire type of what has a size
+_HEADS: Final = 11
+"""Most bytes before a message in another one: its number and type, and its size."""
+
 _double: Final = Struct("<d")
+
+_ByOrigin: TypeAlias = defaultdict[Origin, list[bytes]]
+
+
+class Request(NamedTuple):
+    """A serialized ExportTraceServiceRequest; two of them joined are one request of both.
+
+    Attributes:
+        content: its bytes.
+        spans: how many spans are in it.
+    """
+
+    content: bytes
+    spans: int
 
 
 def encode(spans: Iterable[Span], annotations: Mapping[Span, Annotation] = _NOTHING) -> bytes:
@@ -38,21 +55,70 @@ def encode(spans: Iterable[Span], annotations: Mapping[Span, Annotation] = _NOTH
     Raises:
         TypeError: a span never was on the wire.
     """
-    by_origin: defaultdict[Origin, list[bytes]] = defaultdict(list)
+    by_origin: _ByOrigin = defaultdict(list)
     for span in spans:
-        if not isinstance(span, WireSpan):
-            raise TypeError(f"{span!r} was not decoded from OTLP and has no bytes to send on")
-        addition = annotations.get(span)
-        raw = span.raw if addition is None else _extended(span.raw, addition)
-        by_origin[span.origin].append(raw)
+        sent = sendable(span)
+        by_origin[sent.origin].append(extended(sent.raw, annotations.get(span)))
+    return _joined(by_origin)
+
+
+def encode_within(
+    limit_bytes: int, spans: Iterable[Span], annotations: Mapping[Span, Annotation] = _NOTHING
+) -> Iterator[Request]:
+    """The same as one request or several, none of them larger than the limit.
+
+    Args:
+        limit_bytes: most that the peer accepts; a span that is larger than it goes alone.
+        spans: as for `encode`.
+        annotations: as for `encode`.
+
+    Raises:
+        TypeError: a span never was on the wire.
+    """
+    by_origin: _ByOrigin = defaultdict(list)
+    size = count = 0
+    for span in spans:
+        sent = sendable(span)
+        raw = extended(sent.raw, annotations.get(span))
+        needs = len(raw) + _HEADS + (0 if sent.origin in by_origin else _envelope_size(sent.origin))
+        if count and size + needs > limit_bytes:
+            yield Request(_joined(by_origin), count)
+            by_origin = defaultdict(list)
+            size = count = 0
+            needs = len(raw) + _HEADS + _envelope_size(sent.origin)
+        by_origin[sent.origin].append(raw)
+        size += needs
+        count += 1
+    if count:
+        yield Request(_joined(by_origin), count)
+
+
+def sendable(span: Span) -> WireSpan:
+    """A span with its bytes.
+
+    Raises:
+        TypeError: it never was on the wire.
+    """
+    if not isinstance(span, WireSpan):
+        raise TypeError(f"{span!r} was not decoded from OTLP and has no bytes to send on")
+    return span
+
+
+def _envelope_size(origin: Origin) -> int:
+    return len(origin.resource) + len(origin.scope) + 2 * _HEADS
+
+
+def _joined(by_origin: _ByOrigin) -> bytes:
     by_resource: defaultdict[bytes, list[bytes]] = defaultdict(list)
     for (resource, scope), raws in by_origin.items():
         by_resource[resource].append(join_envelope(scope, raws))
     return join_request(join_envelope(resource, scopes) for resource, scopes in by_resource.items())
 
 
-def _extended(raw: bytes, addition: Annotation) -> bytes:
+def extended(raw: bytes, addition: Annotation | None) -> bytes:
     """A serialized span with everything that is added to it."""
+    if addition is None:
+        return raw
     pieces = [raw]
     for key, value in addition.attributes.items():
         if type(value) is float:

@@ -43,18 +43,35 @@ def decode_json(document: bytes) -> Decoded:
     Raises:
         UndecodableError: it is not JSON, or holds something other than spans.
     """
+    return decode_tree(parse(document))
+
+
+def parse(document: bytes) -> Json:
+    """What a JSON document says.
+
+    Raises:
+        UndecodableError: it is not JSON.
+    """
     try:
-        parsed = orjson.loads(document)
+        return orjson.loads(document)
     except orjson.JSONDecodeError as error:
         place = f"line {error.lineno}, " if error.lineno > 1 else ""
         where = f"{place}column {error.colno}"
         raise UndecodableError(f"not JSON: {error.msg} at {where}") from error
+
+
+def decode_tree(parsed: Json, where: str = "") -> Decoded:
+    """The spans of a document that is parsed already; `where` leads to it.
+
+    Raises:
+        UndecodableError: it holds something other than spans.
+    """
     reading = _Reading()
     if isinstance(parsed, list):
         for index, request in enumerate(parsed):
-            reading.read_request(request, f"[{index}]")
+            reading.read_request(request, f"{where}[{index}]")
     else:
-        reading.read_request(parsed, "")
+        reading.read_request(parsed, where)
     return reading.spans.decoded
 
 

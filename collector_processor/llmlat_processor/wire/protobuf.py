@@ -31,11 +31,11 @@ _MEANT: Final = (
     names.GEN_AI_OPERATION_NAME.partition(".")[0] + ".",
     names.RPC_SYSTEM,
 )
-"""How the keys begin that mean something here."""
+"""How the keys and the names of events begin that mean something here."""
 
-# A key in a serialized span: its tag, its size, which is one byte, and its text.
+# A key, or an event's name, in a serialized span: its tag, its size, which is one byte, its text.
 _has_meaning: Final = re.compile(
-    b"\n.(?:%b)" % b"|".join(re.escape(start.encode()) for start in _MEANT), re.DOTALL
+    b"[\n\x12].(?:%b)" % b"|".join(re.escape(start.encode()) for start in _MEANT), re.DOTALL
 ).search
 
 _NO_TRACE: Final = bytes(16)

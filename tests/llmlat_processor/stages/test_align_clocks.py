@@ -193,6 +193,21 @@ def test_each_domain_has_its_own_resolution() -> None:
     assert trace.resolutions_ns == {"A": 1_000_000, "B": 1}
 
 
+@pytest.mark.parametrize(
+    ("declared", "resolution_ns"),
+    [(1_000, 1_000), (1, 1), (0, 1), (-5, 1), (True, 1), ("1000", 1), (10**9 + 1, 1)],
+)
+def test_a_resource_may_declare_the_resolution_of_its_stamps(
+    declared: Any, resolution_ns: int
+) -> None:
+    said = {names.LLMLAT_CLOCK_DOMAIN_RESOLUTION: declared}
+    coarse = Resource(said, service="s", process="p", domain="A", weak=False)
+    trace = aligned(
+        row("R", None, 0, 9, host="A"), row("a", "R", 1, 2, resource=coarse), assumptions=DETECTED
+    )
+    assert trace.resolutions_ns == {"A": resolution_ns}
+
+
 def test_a_declared_resolution_needs_no_evidence() -> None:
     assumptions = replace(EXACT, resolution_ns=15_000_000)
     trace = aligned(

@@ -114,8 +114,9 @@ def _fill(
 ) -> list[list[Stretch]]:
     """Give what is left to durations, in contract order, each before the phases that follow it.
 
-    `limit` is the place in that order of the phase that comes after all of this. Of a whole operation what finds no such place is put wherever there is room: it is known to
-    have taken its time. Of a clipped one it may lie behind the clip.
+    `limit` is the place in that order of the phase that comes after all of this. Of a whole
+    operation what finds no such place is put wherever there is room: it is known to have taken its
+    time. Of a clipped one it may lie behind the clip.
     """
     waiting = list(durations.items())[::-1]
     rows = _poured(rows, waiting, _orders_ahead(rows, limit))

@@ -5,6 +5,8 @@
 
 Subtracting the saved time from the end is wrong wherever something else ran beside it. Queueing,
 batching and cache effects are not modelled; a change of decode keeps the token count.
+
+From `reschedule` on, `views/page/reschedule.js` is the same line by line, under the same names.
 """
 
 from __future__ import annotations
@@ -15,15 +17,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from operator import attrgetter
 from typing import NamedTuple
 
 from llmlat_processor.model import AlignedTrace, Span
-from llmlat_processor.stages.critical_path.account import Account, Piece, flatten, length
-from llmlat_processor.stages.critical_path.paths import explained_tree
-from llmlat_processor.stages.critical_path.sink import subtree
-from llmlat_processor.stages.critical_path.tree import Before, Node, Tree
-from llmlat_processor.stages.critical_path.walk import Extent, Walk, frames_down, walk_whole
+from llmlat_processor.schedule import NOBODY, Leaving, Operation, Schedule
+from llmlat_processor.stages.critical_path.schedules import schedules
 from llmlat_semconv.phases import Phase
 
 
@@ -89,34 +87,35 @@ def what_if(
         raise ValueError("name a phase or an operation")
     if factor is not None and not 0 <= factor < math.inf:
         raise ValueError(f"a factor is a finite number and never negative: {factor}")
-    tree = explained_tree(aligned)
-    top = next((node for node in tree.roots if node.span is root), None)
-    if top is None:
+    schedule = schedules(aligned).get(root)
+    if schedule is None:
         raise ValueError(f"no root of this trace: {root!r}")
     if span_id is not None and all(s.span_id != span_id for s in aligned.trace.operations):
         raise ValueError(f"no operation of this trace: {span_id.hex()}")
     label = phase.value if phase is not None else None
-    change = _Change(label, span_id, None if factor is None else Fraction(factor), by_ns)
-    moved = _Schedule(tree, change).end_shift(top)
-    saved = sorted((-moved.low, -moved.high))
-    return WhatIf(-moved.headline, saved[0], saved[1], top.end_ns - top.start_ns + moved.headline)
+    exact = None if factor is None else Fraction(factor)
+    return reschedule(schedule, Change(label, span_id, exact, by_ns))
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class Change:
+    """What is supposed: a phase, an operation or an operation's phase takes another time.
+
+    Attributes:
+        label: the phase; None for an operation as a whole.
+        span_id: the operation; None for the phase wherever it is.
+        factor: what its time is multiplied by; None where `by_ns` is given.
+        by_ns: what is added to its time.
+    """
+
     label: str | None
     span_id: bytes | None
     factor: Fraction | None
     by_ns: int | None
 
-    def of_operation(self, node: Node) -> bool:
-        return self.label is None and node.span.span_id == self.span_id
-
-    def of_piece(self, piece: Piece) -> bool:
-        node, label, _, _ = piece
-        if self.label is None or label is None or label.value != self.label:
-            return False
-        return self.span_id is None or node.span.span_id == self.span_id
+    def is_of(self, operation: Operation) -> bool:
+        """Whether the operation is meant, alone or among all."""
+        return self.span_id is None or self.span_id == operation.span_id
 
     def scale(self, total_ns: int) -> Fraction:
         """What is added per nanosecond of a time; it never gets shorter than nothing."""
@@ -125,10 +124,20 @@ class _Change:
         return Fraction(max(self.by_ns or 0, -total_ns), total_ns) if total_ns else Fraction(0)
 
 
+def reschedule(schedule: Schedule, change: Change) -> WhatIf:
+    """Schedule a root's operations anew under a change, the innermost first."""
+    moved = _Moved(schedule, change)
+    for number in range(len(schedule.operations) - 1, -1, -1):
+        moved.longer[number] = moved.longer_of(number)
+    shift = moved.longer[0]
+    saved = sorted((-shift.low, -shift.high))
+    return WhatIf(-shift.headline, saved[0], saved[1], schedule.duration_ns + shift.headline)
+
+
 class _Changing:
     """Where in its own time an operation holds what changes; one budget, however many pieces."""
 
-    def __init__(self, change: _Change, pieces: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, change: Change, pieces: Sequence[tuple[int, int]]) -> None:
         self._starts = [start for start, _ in pieces]
         self._ends = [end for _, end in pieces]
         self._before = [0, *accumulate(end - start for start, end in pieces)]
@@ -150,130 +159,110 @@ class _Changing:
         return round(size * self.scale)
 
 
-class _Schedule:
-    """Shifts of ends relative to starts, the innermost operations first."""
+class _Moved:
+    """Shifts of ends relative to starts, by the operation's number."""
 
-    def __init__(self, tree: Tree, change: _Change) -> None:
-        self.tree = tree
+    def __init__(self, schedule: Schedule, change: Change) -> None:
+        self.operations = schedule.operations
         self.change = change
-        self.longer: dict[Node, Shift] = {}
-        self.changing: dict[Node, _Changing] = {}
+        self.longer = [STILL] * len(schedule.operations)
+        self.changing: dict[int, _Changing] = {}
 
-    def end_shift(self, root: Node) -> Shift:
-        """How far the root's end moves."""
-        for node in reversed(subtree(root)):
-            self.longer[node] = self._longer(node)
-        return self.longer[root]
-
-    def _longer(self, node: Node) -> Shift:
+    def longer_of(self, number: int) -> Shift:
         """By how much an operation takes longer, seen from its own start."""
-        if self.change.of_operation(node):
-            size = _counted_ns(node)
-            return _exactly(round(size * self.change.scale(size)))
-        changing = self.changing[node] = _Changing(self.change, self._own_pieces(node))
-        if node.joined:
-            shift = _Siblings(self, node, changing).end_shift()
+        operation, change = self.operations[number], self.change
+        if change.label is None and change.is_of(operation):
+            size = operation.counted_ns
+            return _exactly(round(size * change.scale(size)))
+        meant = change.label is not None and change.is_of(operation)
+        pieces = operation.pieces.get(change.label or "", ()) if meant else ()
+        changing = self.changing[number] = _Changing(change, pieces)
+        if operation.joined:
+            shift = _Siblings(self, operation, changing).end_shift()
         else:
             shift = _exactly(changing.total())
-        call = node.call
-        if call is not None and call.callee is not None and not call.rejected:
-            shift = shift.plus(self.longer.get(call.callee, STILL))
+        if operation.callee != NOBODY:
+            shift = shift.plus(self.longer[operation.callee])
         return shift
 
-    def _own_pieces(self, node: Node) -> list[tuple[int, int]]:
-        if self.change.label is None:
-            return []
-        account = node.output or node.account or walk_whole(self.tree, node)
-        pieces = []
-        at_ns, end_ns = node.start_ns, node.start_ns + account.total_ns
-        for part in account.parts if isinstance(account, Account) else account.account.parts:
-            after_ns = min(at_ns + length(part), end_ns)
-            if isinstance(part, tuple) and part[0] is node and self.change.of_piece(part):
-                pieces.append((at_ns, after_ns))
-            at_ns = after_ns
-        return pieces
-
-    def shift_at(self, edge: Before, shift: Shift) -> Shift:
+    def shift_at(self, edge: Leaving, shift: Shift) -> Shift:
         """How far the instant moves at which an edge leaves an operation whose end shifts."""
-        sibling = edge.chain[0]
-        if edge.at_ns >= sibling.until_ns:
+        if edge.clipped is None:
             return shift
-        clipped = Walk(self.tree, frames_down(edge.chain, edge.at_ns, Extent.FIRST)).run()
-        sizes: dict[Node, int] = {}
-        for piece in flatten(clipped):
-            if self.change.of_piece(piece):
-                sizes[piece[0]] = sizes.get(piece[0], 0) + piece[3]
-        inside = sum(round(size * self.changing[node].scale) for node, size in sizes.items())
-        whole = self.longer.get(sibling, STILL)
+        inside = 0
+        for number, label, size in edge.clipped:
+            if label == self.change.label and self.change.is_of(self.operations[number]):
+                inside += round(size * self.changing[number].scale)
+        whole = self.longer[edge.sibling]
         return Shift(*(end - all_ + inside for end, all_ in zip(shift, whole, strict=True)))
 
 
 class _Siblings:
-    """The joined operations of one parent, scheduled anew in the order in which they started."""
+    """Those that one operation waits for, scheduled anew in the order in which they started."""
 
-    def __init__(self, schedule: _Schedule, parent: Node, changing: _Changing) -> None:
-        self.schedule = schedule
+    def __init__(self, moved: _Moved, parent: Operation, changing: _Changing) -> None:
+        self.moved = moved
         self.parent = parent
         self.changing = changing
-        self.epsilon = schedule.tree.epsilon_ns(parent)
-        self.shifts: dict[Node, Shift] = {}
-        self._order: list[Node] = []
+        self.shifts: dict[int, Shift] = {}
+        self._order: list[int] = []
         self._starts: list[int] = []
 
     def end_shift(self) -> Shift:
         """How far the parent's end moves, seen from its start."""
-        ended = sorted(self.parent.joined, key=attrgetter("until_ns"))
-        running = _Running(self.parent.start_ns)
+        operations, ended = self.moved.operations, self.parent.ended
+        running = _Running()
         position = 0
-        for child in sorted(ended, key=attrgetter("start_ns", "until_ns", "span.span_id")):
-            reach = child.start_ns + self.epsilon
-            while position < len(ended) and ended[position].until_ns <= reach:
+        for number in self.parent.joined:
+            child = operations[number]
+            reach = child.start_ns + self.parent.epsilon_ns
+            while position < len(ended) and operations[ended[position]].until_ns <= reach:
                 other = ended[position]
                 if other in self.shifts:
-                    running.add(other.until_ns, self.shifts[other])
+                    running.add(operations[other].until_ns, self.shifts[other])
                 position += 1
             bound, start = running.latest_ns, running.shift()
             if child.before:
                 bound, start = self._after_explicit(child)
             gap = self.changing.within(bound, child.start_ns)
-            longer = self.schedule.longer.get(child, STILL)
-            self.shifts[child] = start.plus(_exactly(gap)).plus(longer)
-            self._order.append(child)
+            self.shifts[number] = start.plus(_exactly(gap)).plus(self.moved.longer[number])
+            self._order.append(number)
             self._starts.append(child.start_ns)
-        last = _Running(self.parent.start_ns)
-        for child in ended:
-            last.add(child.until_ns, self.shifts[child])
-        tail = self.changing.within(last.latest_ns, self.parent.end_ns)
+        last = _Running()
+        for number in ended:
+            last.add(operations[number].until_ns, self.shifts[number])
+        tail = self.changing.within(last.latest_ns, self.parent.length_ns)
         return last.exact().plus(_exactly(tail))
 
-    def _after_explicit(self, child: Node) -> tuple[int, Shift]:
+    def _after_explicit(self, child: Operation) -> tuple[int, Shift]:
         """Explicit predecessors, and siblings wholly between the last of them and the child."""
-        waited = _Running(self.parent.start_ns)
-        known = [edge for edge in child.before or () if edge.chain[0] in self.shifts]
+        operations = self.moved.operations
+        waited = _Running()
+        known = [edge for edge in child.before if edge.sibling in self.shifts]
         for edge in known:
-            shift = self.shifts[edge.chain[0]]
-            waited.add(edge.at_ns, self.schedule.shift_at(edge, shift))
+            waited.add(edge.at_ns, self.moved.shift_at(edge, self.shifts[edge.sibling]))
         if not known:
             return waited.latest_ns, waited.shift()
         latest = max(edge.at_ns for edge in known)
-        awaited = {edge.chain[0] for edge in known}
+        awaited = {edge.sibling for edge in known}
+        reach = child.start_ns + self.parent.epsilon_ns
         between = [
             other
             for other in self._order[bisect_left(self._starts, latest) :]
-            if other not in awaited and other.until_ns <= child.start_ns + self.epsilon
+            if other not in awaited and operations[other].until_ns <= reach
         ]
         exact = waited.exact()
         for other in between:
-            waited.add(other.until_ns, self.shifts[other])
+            waited.add(operations[other].until_ns, self.shifts[other])
         return waited.latest_ns, waited.shift_among() if between else exact
 
 
 class _Running:
-    """The latest of several instants, before and after they moved."""
+    """The latest of several instants, before and after they moved; at least the start."""
 
-    def __init__(self, start_ns: int) -> None:
-        self.latest_ns = start_ns
-        self._moved = [start_ns, start_ns, start_ns]
+    def __init__(self) -> None:
+        self.latest_ns = 0
+        self._moved = [0, 0, 0]
         self._low: int | None = None
         self._high: int | None = None
 
@@ -297,16 +286,6 @@ class _Running:
         return Shift(
             self._moved[0] - self.latest_ns, min(0, self._low or 0), max(0, self._high or 0)
         )
-
-
-def _counted_ns(node: Node) -> int:
-    """How much of an operation somebody can wait for: a callee's up to its last output."""
-    if node.output is not None:
-        return node.output.total_ns
-    parent = node.parent
-    if parent is None or node.foreign:
-        return node.end_ns - node.start_ns
-    return max(0, node.until_ns - max(node.start_ns, parent.start_ns))
 
 
 def _exactly(amount_ns: int) -> Shift:

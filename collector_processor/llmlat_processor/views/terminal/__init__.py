@@ -1,6 +1,5 @@
 """Draws a finished trace for a terminal: waterfall, both paths, what dominated, findings."""
 
-from llmlat_processor.views.terminal.answers import CAVEAT, Answer
 from llmlat_processor.views.terminal.drawing import render
 
-__all__ = ["CAVEAT", "Answer", "render"]
+__all__ = ["render"]

@@ -10,42 +10,10 @@ from rich.text import Text
 from llmlat_processor.model import Assumptions, Finding, RootPaths, Span, Trace
 from llmlat_processor.views.terminal import theme
 from llmlat_processor.views.terminal.theme import Page, duration, paragraph, printable
-from llmlat_semconv.values import FindingKind
+from llmlat_processor.views.wording import PLAIN_WORDS
 
 SHOWN_FINDINGS: Final = 12
 SHOWN_SPARE: Final = 5
-
-PLAIN_WORDS: Final = {
-    FindingKind.APPARENT_NEGATIVE_NETWORK: (
-        "the callee's stamps lie outside the caller's; two clocks that differ explain it"
-    ),
-    FindingKind.NEGATIVE_TRANSIT: (
-        "the callee took longer than its caller waited; no offset of clocks explains that, so "
-        "its account is not used"
-    ),
-    FindingKind.OUTLIVED_CANCELLED_PARENT: ("the callee worked on after its caller had given up"),
-    FindingKind.INFEASIBLE_OFFSET: "no one offset of two clocks fits all that they both stamped",
-    FindingKind.OFFSET_CYCLE: "the offsets of three or more clocks contradict each other",
-    FindingKind.CLOCK_STEP: "a clock was stepped while the trace ran",
-    FindingKind.SAME_DOMAIN_ORDER: (
-        "on one clock, a child lies outside its parent: instrumentation, not clocks"
-    ),
-    FindingKind.EPOCH_GARBAGE: "a stamp is no time of day; the span is left out of the paths",
-    FindingKind.NEGATIVE_DURATION: "it ends before it starts; the span is left out of the paths",
-    FindingKind.UNSET_MILESTONE: "a stamp was never set; the span is left out of the paths",
-    FindingKind.MISSING_PARENT: "its parent was never received; the picture is incomplete",
-    FindingKind.DUPLICATE_SPAN: "received twice with different contents; the richer one stays",
-    FindingKind.DEPENDENCY_CYCLE: "these spans wait for each other in a circle",
-    FindingKind.LATE_SPAN: "it came after the trace had been released",
-    FindingKind.TRUNCATED_TRACE: "the trace was cut off at a limit",
-    FindingKind.OUTLIVED_PARENT: "it ended after its parent; that part is off the path",
-    FindingKind.HOP_BYPASSED: (
-        "it hangs too high: a gateway passed its caller's context on unchanged"
-    ),
-    FindingKind.EVIDENCE_DISAGREES: "two accounts of one callee differ; the better one is used",
-    FindingKind.PHASE_OVERFLOW: "its phases are longer than itself; they are left out",
-    FindingKind.STREAM_HELD: "tokens existed for at least this long before the client had them",
-}
 
 
 def draw_ledger(paths: RootPaths, page: Page) -> Iterator[Text]:

@@ -3,36 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
 
 from rich.text import Text
 
 from llmlat_processor.views.terminal import theme
 from llmlat_processor.views.terminal.theme import Page, duration, paragraph, printable
-
-CAVEAT: Final = (
-    "queueing, batching and cache effects are not modelled; a decode what-if keeps the token count"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a supposition does to the path to the end of one root.
-
-    Attributes:
-        asked: the supposition as it was written.
-        saves_ns: by how much the end moves forward; negative where it moves back.
-        saves_low_ns: the least, whichever of the earlier operations had to be waited for.
-        saves_high_ns: the most.
-        duration_ns: how long the root then takes.
-    """
-
-    asked: str
-    saves_ns: int
-    saves_low_ns: int
-    saves_high_ns: int
-    duration_ns: int
+from llmlat_processor.views.wording import CAVEAT, Answer
 
 
 def draw_answers(answers: Sequence[Answer], page: Page) -> Iterator[Text]:

@@ -16,12 +16,13 @@ from llmlat_processor.views.terminal.account import (
     draw_ledger,
     draw_spare,
 )
-from llmlat_processor.views.terminal.answers import Answer, draw_answers
+from llmlat_processor.views.terminal.answers import draw_answers
 from llmlat_processor.views.terminal.paths import draw_paths
-from llmlat_processor.views.terminal.placement import Placement
-from llmlat_processor.views.terminal.rows import rows_of
 from llmlat_processor.views.terminal.theme import Page, duration, printable
 from llmlat_processor.views.terminal.waterfall import draw_waterfall
+from llmlat_processor.views.waterfall.placement import Placement
+from llmlat_processor.views.waterfall.rows import rows_of
+from llmlat_processor.views.wording import Answer
 
 SHOWN_OPERATIONS: Final = 60
 NO_ANSWERS: Final[Mapping[Span, Sequence[Answer]]] = {}

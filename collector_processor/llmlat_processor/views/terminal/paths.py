@@ -15,23 +15,15 @@ from llmlat_processor.views.terminal.theme import (
     duration,
     fit,
     paragraph,
-    percent,
     printable,
 )
-from llmlat_semconv.values import Evidence, TtftAbsence
+from llmlat_processor.views.wording import ABSENCES, percent
+from llmlat_semconv.values import Evidence
 
 SHOWN_SECTIONS: Final = 20
 SHOWN_LEADERS: Final = 4
 ROOM_FOR_OFFSETS: Final = 70
 """Lines narrower than this leave out when a section began: the order says the most of it."""
-
-
-ABSENCES: Final = {
-    TtftAbsence.NO_INFERENCE: "the trace has no inference",
-    TtftAbsence.NOT_STREAMED: "no inference was streamed",
-    TtftAbsence.ONLY_TOOL_CALLS: "every first content was a tool call",
-    TtftAbsence.CHUNK_ONLY: "first chunks are known, but no first content",
-}
 
 
 def draw_paths(paths: RootPaths, page: Page) -> Iterator[Text]:

@@ -9,6 +9,7 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
+from llmlat_processor.views import wording
 from llmlat_semconv.phases import FACTS, Phase
 from llmlat_semconv.values import PhaseClass, SectionLabel
 
@@ -52,7 +53,7 @@ UNICODE: Final = Glyphs(
     cut="…",
     warning="▲",
     at_most="≤ ",
-    micro="µs",
+    micro=wording.MICRO,
     separator=" · ",
 )
 
@@ -124,25 +125,12 @@ LABEL_STYLES: Final[dict[str, str]] = {
 
 def duration(value_ns: int, glyphs: Glyphs) -> str:
     """Write nanoseconds in three digits and the unit that suits them."""
-    if value_ns < 0:
-        return f"-{duration(-value_ns, glyphs)}"
-    if value_ns == 0:
-        return "0"
-    for scale, unit in ((10**9, "s"), (10**6, "ms"), (10**3, glyphs.micro)):
-        if value_ns >= scale:
-            return f"{_three_digits(value_ns / scale)} {unit}"
-    return f"{value_ns} ns"
-
-
-def percent(part_ns: int, whole_ns: int) -> str:
-    """Write a part of a whole: `53 %`, and `< 1 %` for what would round to nothing."""
-    share = 100 * part_ns / whole_ns if whole_ns else 0.0
-    return "< 1 %" if 0 < share < 1 else f"{share:.0f} %"
+    return wording.duration(value_ns, glyphs.micro)
 
 
 def printable(text: str, glyphs: Glyphs) -> str:
     """Make a name from the wire safe to print: no control characters, ASCII where asked."""
-    shown = "".join(char if char.isprintable() else "?" for char in text)
+    shown = wording.printable(text)
     return shown if glyphs is not ASCII else shown.encode("ascii", "replace").decode("ascii")
 
 
@@ -166,7 +154,3 @@ def paragraph(parts: Iterable[str], page: Page, separator: str = " ", indent: in
         break_on_hyphens=False,
     )
     return filled.replace(_GLUE, " ")
-
-
-def _three_digits(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"

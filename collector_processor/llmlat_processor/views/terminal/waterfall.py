@@ -10,9 +10,9 @@ from typing import Final
 from rich.text import Text
 
 from llmlat_processor.views.terminal import theme
-from llmlat_processor.views.terminal.placement import OFF, ON_E2E, ON_TTFT, Placement, Stretch
-from llmlat_processor.views.terminal.rows import RAILS, Row, Rows
 from llmlat_processor.views.terminal.theme import Glyphs, Page, duration, printable
+from llmlat_processor.views.waterfall.placement import OFF, ON_E2E, ON_TTFT, Placement, Stretch
+from llmlat_processor.views.waterfall.rows import RAILS, Row, Rows
 from llmlat_semconv.values import Evidence
 
 MARKS: Final = 3

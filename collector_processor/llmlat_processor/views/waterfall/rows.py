@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from llmlat_processor.model import Section, Span
-from llmlat_processor.views.terminal.placement import Placement, Stretch
+from llmlat_processor.views.waterfall.placement import Placement, Stretch
 from llmlat_semconv.attributes import LLMLAT_PHASE_EVIDENCE, LLMLAT_PHASE_NAME
 from llmlat_semconv.values import Evidence, SectionLabel
 
@@ -34,6 +34,8 @@ class Row:
     """One line of the waterfall.
 
     Attributes:
+        span: the operation; of a phase row, the one whose time it labels.
+        depth: how many operations are above the operation, up to the root.
         rails: for each level below the root, whether a later sibling follows; the last is
             the row's own level, and only the last `RAILS` + 1 are kept. A phase row has those
             of its operation, and whether a child operation follows.
@@ -46,6 +48,8 @@ class Row:
         stretches: where it is drawn, later ones on top; empty where it has no place.
     """
 
+    span: Span
+    depth: int
     rails: tuple[bool, ...]
     name: str
     service: str
@@ -77,10 +81,10 @@ def rows_of(placed: Placement, limit: int | None) -> Rows:
     shortest = 0 if limit is None else placed.operation(placed.root).duration_ns * SMALLEST_SHARE
     drawn: list[Row] = []
     hidden_phases = 0
-    for index, rails in _walk(placed, chosen):
-        drawn.append(_operation_row(placed, index, rails))
-        has_children = any(child in chosen for child in placed.children.get(index, ()))
-        phases = _phase_rows(placed, index, (*rails, has_children))
+    for at in _walk(placed, chosen):
+        drawn.append(_operation_row(placed, at))
+        has_children = any(child in chosen for child in placed.children.get(at.number, ()))
+        phases = _phase_rows(placed, at, has_children)
         kept = [row for row in phases if row.duration_ns >= shortest]
         drawn.extend(kept)
         hidden_phases += len(phases) - len(kept)
@@ -116,24 +120,36 @@ def _lineage(placed: Placement, index: int, chosen: set[int], room: int) -> list
     return missing
 
 
-def _walk(placed: Placement, chosen: set[int]) -> Iterator[tuple[int, tuple[bool, ...]]]:
+class _Place(NamedTuple):
+    """An operation in the tree."""
+
+    number: int
+    depth: int
+    rails: tuple[bool, ...]
+
+
+def _walk(placed: Placement, chosen: set[int]) -> Iterator[_Place]:
     """Depth first, without recursion: traces can be deeper than Python's stack."""
-    stack: list[tuple[int, tuple[bool, ...]]] = [(placed.root, ())]
+    stack = [_Place(placed.root, 0, ())]
     while stack:
-        index, rails = stack.pop()
-        yield index, rails
-        children = [child for child in placed.children.get(index, ()) if child in chosen]
-        last = len(children) - 1
-        near = rails[-RAILS:]
-        stack += [(child, (*near, at < last)) for at, child in enumerate(children)][::-1]
+        place = stack.pop()
+        yield place
+        children = [child for child in placed.children.get(place.number, ()) if child in chosen]
+        last, below = len(children) - 1, place.depth + 1
+        near = place.rails[-RAILS:]
+        places = [_Place(child, below, (*near, at < last)) for at, child in enumerate(children)]
+        stack += reversed(places)
 
 
-def _operation_row(placed: Placement, index: int, rails: tuple[bool, ...]) -> Row:
+def _operation_row(placed: Placement, at: _Place) -> Row:
+    index = at.number
     span = placed.operation(index)
     above = placed.parent(index) if index != placed.root else -1
     repeats = above >= 0 and placed.operation(above).resource.service == span.resource.service
     return Row(
-        rails=rails,
+        span=span,
+        depth=at.depth,
+        rails=at.rails,
         name=span.name,
         service="" if repeats else span.resource.service,
         is_phase=False,
@@ -146,8 +162,10 @@ def _operation_row(placed: Placement, index: int, rails: tuple[bool, ...]) -> Ro
     )
 
 
-def _phase_rows(placed: Placement, index: int, rails: tuple[bool, ...]) -> list[Row]:
+def _phase_rows(placed: Placement, at: _Place, has_children: bool) -> list[Row]:
     """One row a label: the phase spans of that name and the sections under it, taken together."""
+    index = at.number
+    place = at._replace(rails=(*at.rails, has_children))
     span = placed.operation(index)
     e2e, ttft = placed.e2e.get(span, ()), placed.ttft.get(span, ())
     spans: dict[str, list[int]] = {}
@@ -155,23 +173,24 @@ def _phase_rows(placed: Placement, index: int, rails: tuple[bool, ...]) -> list[
         spans.setdefault(_phase_name(phase), []).append(position)
     labels = dict.fromkeys([*spans, *(section.label.value for section in (*e2e, *ttft))])
     rows = [
-        _phase_row(placed, index, rails, label, spans.get(label, ()))
+        _phase_row(placed, place, label, spans.get(label, ()))
         for label in labels
         if label in spans or label not in _SAID_BY_THE_OPERATION
     ]
     return sorted(rows, key=lambda row: min((s.start_ns for s in row.stretches), default=0))
 
 
-def _phase_row(
-    placed: Placement, index: int, rails: tuple[bool, ...], label: str, positions: Sequence[int]
-) -> Row:
+def _phase_row(placed: Placement, at: _Place, label: str, positions: Sequence[int]) -> Row:
+    index = at.number
     span = placed.operation(index)
     phases = [placed.phases(index)[position] for position in positions]
     e2e = [one for one in placed.e2e.get(span, ()) if one.label.value == label]
     ttft = [one for one in placed.ttft.get(span, ()) if one.label.value == label]
-    raw = [one for at in positions for one in placed.phase_stretch(index, at)]
+    raw = [one for position in positions for one in placed.phase_stretch(index, position)]
     return Row(
-        rails=rails,
+        span=span,
+        depth=at.depth,
+        rails=at.rails,
         name=label,
         service="",
         is_phase=True,

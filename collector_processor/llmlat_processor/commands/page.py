@@ -1,0 +1,72 @@
+"""`--html OUT`: finished traces as one page in a file; `-` is standard output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, TextIO
+
+from llmlat_processor.commands.output import NO_ANSWERS, AnswersByRoot
+from llmlat_processor.commands.what_if import Supposition
+from llmlat_processor.model import ExplainedTrace
+from llmlat_processor.stages.critical_path.schedules import schedules
+from llmlat_processor.views.page import MOST, STEP, Preset, Told, page
+
+STDOUT: Final = "-"
+
+
+def told(
+    explained: ExplainedTrace,
+    answers: AnswersByRoot = NO_ANSWERS,
+    suppositions: Sequence[Supposition] = (),
+) -> Told:
+    """What the page is told of a trace; the first what-if that a control can say is set there."""
+    presets = (_preset(one) for one in suppositions)
+    return Told(
+        explained,
+        schedules(explained.aligned),
+        answers,
+        next((preset for preset in presets if preset is not None), None),
+    )
+
+
+def save(traces: Sequence[Told], target: str, out: TextIO) -> str:
+    """Write the page.
+
+    Args:
+        traces: at least one.
+        target: a path, or `-` for `out`.
+        out: standard output.
+
+    Returns:
+        What was done, for a person.
+
+    Raises:
+        OSError: it cannot be written there.
+    """
+    drawn = page(traces)
+    if target == STDOUT:
+        out.write(drawn)
+    else:
+        try:
+            Path(target).write_text(drawn, encoding="utf-8")
+        except OSError as error:
+            raise OSError(f"{target}: {error.strerror}") from error
+    count = len(traces)
+    size = _size(len(drawn.encode()))
+    name = "standard output" if target == STDOUT else target
+    return f"wrote {name} ({count:,} trace{'s' if count != 1 else ''}, {size})"
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1_000_000 else f"{max(count // 1000, 1)} kB"
+
+
+def _preset(asked: Supposition) -> Preset | None:
+    """A control knows factors of a phase wherever it is, in steps."""
+    if asked.phase is None or asked.is_for_one or asked.factor is None:
+        return None
+    percent = asked.factor * 100
+    if percent > MOST or percent != round(percent) or round(percent) % STEP:
+        return None
+    return Preset(asked.phase.value, asked.factor)

@@ -1,0 +1,170 @@
+"""Both paths as bars on one scale and as tables of sections, and what they consist of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from llmlat_processor.model import Path, RootPaths, Section, Span
+from llmlat_processor.views.page.markup import (
+    DIAMOND,
+    DOT,
+    across,
+    amount,
+    look,
+    name,
+    share,
+    swatch,
+    text,
+)
+from llmlat_processor.views.wording import ABSENCES, duration, percent, printable
+from llmlat_semconv.values import Evidence
+
+SHOWN_LEADERS: Final = 4
+DRAWN_SECTIONS: Final = 400
+"""A bar has no room for more; the table has them all."""
+OPEN_SECTIONS: Final = 40
+"""A longer table is folded, so that what follows it is found."""
+
+END: Final = f"{DOT} The path to the end"
+CONTENT: Final = f"{DIAMOND} The path to the first useful content"
+
+
+def draw_bars(paths: RootPaths) -> Iterator[str]:
+    """Both paths on the scale of the longer one; instead of one that is absent, why it is."""
+    whole_ns = max(paths.e2e.duration_ns, paths.ttft.duration_ns if paths.ttft else 0)
+    yield '<div class="bars">'
+    yield from _bar(END, paths.e2e, whole_ns)
+    if paths.ttft is not None:
+        yield from _bar(CONTENT + _from(paths), paths.ttft, whole_ns)
+    elif paths.ttft_absence is not None:
+        reason = f'<span data-text="ttft_absence" hidden>{paths.ttft_absence.value}</span>'
+        words = f"No path to a first useful content: {ABSENCES[paths.ttft_absence]}."
+        yield f'<p class="quiet">{words}{reason}</p>'
+    yield "</div>"
+
+
+def draw_tables(paths: RootPaths, addresses: Mapping[Span, str]) -> Iterator[str]:
+    """The sections of both paths in time order."""
+    yield '<div class="columns">'
+    yield from _table(END, "e2e", paths.e2e, addresses)
+    if paths.ttft is not None:
+        yield from _table(CONTENT + _from(paths), "ttft", paths.ttft, addresses)
+    yield "</div>"
+
+
+def draw_services(path: Path) -> Iterator[str]:
+    """What the path to the end consists of by service, each with its labels."""
+    services: dict[str, dict[str, int]] = {}
+    for label, service, size in path.largest():
+        services.setdefault(service, {})[label.value] = size
+    yield '<table class="services"><caption>By service, on the path to the end</caption>'
+    yield '<thead><tr><th scope="col">Service</th><th scope="col" class="num">Time</th>'
+    yield '<th scope="col" class="num">Share</th><th scope="col">Of it</th></tr></thead><tbody>'
+    for service, labels in sorted(services.items(), key=lambda one: -sum(one[1].values())):
+        size = sum(labels.values())
+        yield f'<tr><th scope="row">{name(service)}</th><td class="num">{amount(size, "")}</td>'
+        yield f'<td class="num">{share(size, path.duration_ns)}</td><td class="mixed">'
+        yield from _mixed(labels, size)
+        yield "</td></tr>"
+    yield "</tbody></table>"
+
+
+def _mixed(labels: Mapping[str, int], whole_ns: int) -> Iterator[str]:
+    """A service's labels as one small bar, and in words."""
+    said = ", ".join(f"{label} {duration(size)}" for label, size in labels.items())
+    yield f'<span class="stack small" role="img" aria-label="{text(said)}">'
+    for label, size in labels.items():
+        yield f'<i class="{look(label)}" style="width:{across(size, whole_ns)}"></i>'
+    yield "</span>"
+
+
+def _from(paths: RootPaths) -> str:
+    if paths.ttft is None or paths.ttft.root is paths.root:
+        return ""
+    return f", counted from {name(paths.ttft.root.name)}"
+
+
+def _bar(goal: str, path: Path, whole_ns: int) -> Iterator[str]:
+    length_ns = path.duration_ns
+    yield f'<p class="goal">{goal}: <strong>{duration(length_ns)}</strong> '
+    yield f'<span class="quiet">{_leaders(path)}</span></p>'
+    yield f'<div class="stack" role="list" style="width:{across(length_ns, whole_ns)}">'
+    for section, size in _drawn(path):
+        yield _segment(section, size, length_ns)
+    yield "</div>"
+
+
+def _segment(section: Section, size_ns: int, whole_ns: int) -> str:
+    label, service = section.label.value, printable(section.span.resource.service)
+    said = f"{label} {service}, {duration(size_ns)}, {percent(size_ns, whole_ns)}"
+    words = text(said)
+    return (
+        f'<span role="listitem" class="{look(label)}" aria-label="{words}" title="{words}" '
+        f'style="width:{across(size_ns, whole_ns)}"><span aria-hidden="true">{label}</span></span>'
+    )
+
+
+def _drawn(path: Path) -> Iterator[tuple[Section, int]]:
+    """The sections; of very many, neighbours together under the longest of them."""
+    together = -(-len(path.sections) // DRAWN_SECTIONS)
+    for first in range(0, len(path.sections), together or 1):
+        run = path.sections[first : first + together]
+        longest = max(run, key=lambda section: section.duration_ns)
+        yield longest, sum(section.duration_ns for section in run)
+
+
+def _leaders(path: Path) -> str:
+    """What dominated: `decode vllm 3.40 s (53 %)`, `queue vllm 920 ms (14 %)`, `...`."""
+    leaders = path.largest()
+    said = [
+        f"{label.value} {name(service)} {duration(size)} ({share(size, path.duration_ns)})"
+        for label, service, size in leaders[:SHOWN_LEADERS]
+    ]
+    return ", ".join([*said, "…"] if len(leaders) > SHOWN_LEADERS else said)
+
+
+def _table(goal: str, key: str, path: Path, addresses: Mapping[Span, str]) -> Iterator[str]:
+    is_open = " open" if len(path.sections) <= OPEN_SECTIONS else ""
+    count = len(path.sections)
+    sections = f"{count:,} section{'s' if count != 1 else ''}"
+    whole_ns = path.duration_ns
+    total = amount(whole_ns, "duration_ns")
+    yield f'<details class="sections" data-at="{key}"{is_open}><summary><h3>{goal}: {total}</h3> '
+    yield f'<span class="quiet">{sections}</span></summary>'
+    root = f'<span data-text="root_span_id">{path.root.span_id.hex()}</span>'
+    dominant = "" if path.dominant is None else path.dominant.value
+    yield f'<div hidden>{root}<span data-text="dominant">{dominant}</span></div><table><thead><tr>'
+    for heading in ("Start", "Duration", "Share"):
+        yield f'<th scope="col" class="num">{heading}</th>'
+    yield '<th scope="col">Section</th><th scope="col">Service</th><th scope="col">Known</th>'
+    yield "</tr></thead><tbody>"
+    origin_ns = path.sections[0].start_ns if path.sections else 0
+    for number, section in enumerate(path.sections):
+        yield _line(number, section, origin_ns, whole_ns, addresses)
+    yield "</tbody></table></details>"
+
+
+def _line(
+    number: int, section: Section, origin_ns: int, whole_ns: int, addresses: Mapping[Span, str]
+) -> str:
+    evidence = section.evidence
+    quiet = ' class="quiet"' if evidence is Evidence.MEASURED else ""
+    part = share(section.duration_ns, whole_ns)
+    label = swatch(section.label.value, "label")
+    return (
+        f'<tr data-at="sections.{number}" data-span="{section.span.span_id.hex()}">'
+        f'<td class="num quiet">{amount(section.start_ns - origin_ns, "start_ns")}</td>'
+        f'<td class="num">{amount(section.duration_ns, "duration_ns", evidence)}</td>'
+        f'<td class="num share" style="--share:{across(section.duration_ns, whole_ns)}">{part}</td>'
+        f"<td>{label}</td><td>{_linked(section.span, addresses)}</td>"
+        f'<td{quiet} data-text="evidence">{evidence.value}</td></tr>'
+    )
+
+
+def _linked(span: Span, addresses: Mapping[Span, str]) -> str:
+    """The service, which leads to the operation's row."""
+    service = name(span.resource.service, "service")
+    if span not in addresses:
+        return service
+    return f'<a href="#{addresses[span]}" title="{text(span.name)}">{service}</a>'
