@@ -19,6 +19,7 @@ CROSSINGS = (
     f"{SDK}/core/reported.py",
     f"{SDK}/core/steps.py",
     f"{SDK}/core/streams.py",
+    f"{SDK}/core/upstream.py",
     f"{SDK}/core/wrapping.py",
     f"{SDK}/destinations.py",
     f"{SDK}/doctor/",

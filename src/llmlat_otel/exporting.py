@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from llmlat_otel.core.guard import guarded
+from llmlat_otel.core.lifespans import when_over
 from llmlat_otel.core.runtime import runtime
 from llmlat_otel.leaving import when_leaving
 
@@ -142,6 +143,7 @@ def opened(provider: Provider, destinations: Sequence[Destination]) -> None:
     """A provider of ours has been made; it is shut down as the process ends."""
     _way.ours = _Ours(provider, destinations)
     when_leaving(_leave)
+    when_over(_flush_ours)
 
 
 def refuse(what: str) -> None:
@@ -231,6 +233,12 @@ def _shutdown(timeout_s: float) -> bool:
         return True
     _way.is_shut = True
     return _way.ours is None or _way.ours.shutdown(timeout_s)
+
+
+def _flush_ours() -> None:
+    """An application has ended: others of this process may go on."""
+    if _way.ours is not None:
+        _wait(_way.ours.flush, EXIT_TIMEOUT_S)
 
 
 def _leave() -> None:

@@ -9,13 +9,14 @@ from typing import Final, NamedTuple
 
 from llmlat_otel.core.guard import guarded
 from llmlat_otel.core.instrumentor import Instrumentor, TargetState
-from llmlat_otel.instrumentors import aiohttp, httpx, openai, threads
+from llmlat_otel.instrumentors import aiohttp, asgi, httpx, openai, threads
 from llmlat_otel.settings import disabled_instrumentors
 
 __all__ = ["INSTRUMENTORS", "InstrumentorState", "instrument", "refused", "states", "uninstrument"]
 
 INSTRUMENTORS: Final[Mapping[str, Instrumentor]] = {
     "aiohttp": Instrumentor(aiohttp.TARGETS),
+    "asgi": Instrumentor(asgi.TARGETS),
     "httpx": Instrumentor(httpx.TARGETS),
     "openai": Instrumentor(openai.TARGETS),
     "threads": Instrumentor(threads.TARGETS),

@@ -21,6 +21,7 @@ STALL_THRESHOLD: Final = "LLMLAT_STALL_THRESHOLD"
 DISABLED: Final = "LLMLAT_DISABLED"
 HEALTH: Final = "LLMLAT_HEALTH"
 SDK_DISABLED: Final = "OTEL_SDK_DISABLED"
+EXCLUDED_URLS: Final = "OTEL_PYTHON_EXCLUDED_URLS"
 
 _logger = logging.getLogger("llmlat_otel")
 _UNITS_NS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "": 1_000_000_000}
@@ -46,6 +47,8 @@ class Settings:
         reasoning_is_content: Whether visible reasoning counts as useful content
             (`LLMLAT_REASONING_IS_CONTENT`: false).
         stall_threshold_ns: Longer gaps of a stream are stalls (`LLMLAT_STALL_THRESHOLD`: 1s).
+        excluded_urls: Requests whose URL this is found in are left alone
+            (`OTEL_PYTHON_EXCLUDED_URLS`: regular expressions with commas).
         refused: What the environment says and cannot be used, as it was warned of.
     """
 
@@ -53,6 +56,7 @@ class Settings:
     phase_min_ns: int = 1_000_000
     reasoning_is_content: bool = False
     stall_threshold_ns: int = 1_000_000_000
+    excluded_urls: re.Pattern[str] | None = None
     refused: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
@@ -80,6 +84,7 @@ class Settings:
             phase_min_ns=read(PHASE_MIN, _duration_ns, cls().phase_min_ns),
             reasoning_is_content=read(REASONING_IS_CONTENT, _boolean, cls().reasoning_is_content),
             stall_threshold_ns=read(STALL_THRESHOLD, _duration_ns, cls().stall_threshold_ns),
+            excluded_urls=read(EXCLUDED_URLS, _any_of, cls().excluded_urls),
             refused=tuple(refused),
         )
 
@@ -137,6 +142,15 @@ def _boolean(name: str, raw: str) -> bool:
         return _BOOLEANS[raw.lower()]
     except KeyError:
         raise SettingError(name, raw, "true or false") from None
+
+
+def _any_of(name: str, raw: str) -> re.Pattern[str] | None:
+    """The regular expressions of a list as one, which OpenTelemetry makes of them too."""
+    listed = [each.strip() for each in raw.split(",") if each.strip()]
+    try:
+        return re.compile("|".join(listed)) if listed else None
+    except re.error:
+        raise SettingError(name, raw, "regular expressions with commas") from None
 
 
 def _duration_ns(name: str, raw: str) -> int:

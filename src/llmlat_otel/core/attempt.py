@@ -33,14 +33,30 @@ class Owner(Protocol):
     def is_underway(self) -> bool:
         """Whether it is being made: the library runs, and the caller has nothing of it yet."""
 
+    @property
+    def replaces(self) -> str | None:
+        """The traceparent that a request for it may carry by mistake: of who asked a gateway."""
+
     def head_received(self, headers: Mapping[str, str]) -> None:
         """The response's head is there, of a request that has not failed."""
+
+    def refused(self, status: int) -> None:
+        """The response's head is there, and says no."""
+
+    def body_received(self, at_ns: int) -> bool:
+        """Some of the response's body has arrived; whether more of it is worth a mark."""
 
     def body_complete(self) -> None:
         """The response's body has arrived whole."""
 
     def body_ended(self) -> None:
         """The response's body is closed."""
+
+    def body_failed(self, error: BaseException) -> None:
+        """The response's body is closed, and the last read of it has failed."""
+
+    def body_dropped(self) -> None:
+        """The response's body is closed because the response is gone."""
 
 
 underway: ContextVar[Owner | Passage | None] = ContextVar("llmlat-call", default=None)
@@ -82,7 +98,8 @@ class Passage:
     def name_parent(self, headers: MutableMapping[str, str]) -> None:
         """Name this attempt as the parent of what the peer does."""
         self._headers = headers
-        propagation.inject(headers, self._opened.traceparent, self._opened.tracestate)
+        opened = self._opened
+        propagation.inject(headers, opened.traceparent, opened.tracestate, self._call.replaces)
 
     def unname_parent(self, headers: MutableMapping[str, str]) -> None:
         """Take that back: the same request is to be sent for another attempt."""
@@ -139,6 +156,12 @@ class Passage:
     def body_ended(self) -> None:
         """The response's body is closed."""
 
+    def body_failed(self, error: BaseException) -> None:
+        """The response's body is closed, and the last read of it has failed."""
+
+    def body_dropped(self) -> None:
+        """The response's body is closed because the response is gone."""
+
 
 class Attempt(Passage):
     """The same, of a call that is heard of: what the transport does is marked."""
@@ -167,6 +190,7 @@ class Attempt(Passage):
         status = getattr(response, "status_code", None) or response.status  # httpx, aiohttp
         if status >= 400:
             self._fail(AttemptOutcome.FAILED, str(status))
+            self._call.refused(status)
         else:
             self._call.head_received(response.headers)
         return response
@@ -183,8 +207,7 @@ class Attempt(Passage):
 
     def body_received(self) -> bool:
         """Some of the response's body has arrived; whether more of it is worth a mark."""
-        self._recorder.body_received(self._now_ns())
-        return not self._call.is_streaming
+        return self._call.body_received(self._now_ns())
 
     def body_complete(self) -> None:
         """The response's body has arrived whole."""
@@ -193,6 +216,14 @@ class Attempt(Passage):
     def body_ended(self) -> None:
         """The response's body is closed."""
         self._call.body_ended()
+
+    def body_failed(self, error: BaseException) -> None:
+        """The response's body is closed, and the last read of it has failed."""
+        self._call.body_failed(error)
+
+    def body_dropped(self) -> None:
+        """The response's body is closed because the response is gone."""
+        self._call.body_dropped()
 
 
 def is_cancellation(error: BaseException) -> bool:

@@ -46,14 +46,15 @@ _PHASE_FACTS: Final[dict[Phase, Attributes]] = {
 
 
 class Request(NamedTuple):
-    """What a call asks for; None where it is not known."""
+    """What a call asks for, and on whose side; None where it is not known."""
 
     operation: OperationName
-    provider: str
+    provider: str | None
     model: str | None
-    streamed: bool
+    streamed: bool | None
     server_address: str | None = None
     server_port: int | None = None
+    boundary: Boundary = Boundary.CLIENT
 
 
 def text(value: object) -> str | None:
@@ -100,15 +101,17 @@ def _value(value: object) -> Value | None:
 
 def of_request(request: Request) -> Attributes:
     """Attributes of an inference span that are known when it starts."""
-    return {**of_target(request), names.GEN_AI_REQUEST_STREAM: request.streamed}
+    attributes = of_target(request)
+    if request.streamed is not None:
+        attributes[names.GEN_AI_REQUEST_STREAM] = request.streamed
+    return attributes
 
 
 def of_target(request: Request) -> Attributes:
     """What is asked, of whom: on spans and, all of it of few values, on metrics."""
-    attributes: Attributes = {
-        names.GEN_AI_OPERATION_NAME: request.operation.value,
-        names.GEN_AI_PROVIDER_NAME: request.provider,
-    }
+    attributes: Attributes = {names.GEN_AI_OPERATION_NAME: request.operation.value}
+    if request.provider is not None:
+        attributes[names.GEN_AI_PROVIDER_NAME] = request.provider
     model, address = text(request.model), text(request.server_address)
     if model is not None:
         attributes[names.GEN_AI_REQUEST_MODEL] = model

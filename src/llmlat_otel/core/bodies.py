@@ -133,11 +133,15 @@ class _AsyncGeneratorReads(_AsyncReads, AsyncGenerator[Any, Any]):
 
 
 def _told(name: str) -> Any:
-    """A method that tells when it has read."""
+    """A method that tells when it has read, or has failed to."""
 
     async def read(self: ReadableBody, *args: Any, **kwargs: Any) -> Any:
-        data = await getattr(self.__wrapped__, name)(*args, **kwargs)
-        guarded(_TARGET, self._self_received)
+        try:
+            data = await getattr(self.__wrapped__, name)(*args, **kwargs)
+        except BaseException as error:
+            guarded(_TARGET, self._self_failed, error)
+            raise
+        guarded(_TARGET, self._self_received, data)
         return data
 
     return read
@@ -157,7 +161,8 @@ class ReadableBody(Proxy):
 
     Args:
         wrapped: The library's own body.
-        received: Some of it has been read, or all; it is called under the guard.
+        received: Is told what has been read, which is empty at the end; called under the guard.
+        failed: Is told of a read that has raised; called under the guard.
     """
 
     readany = _told("readany")
@@ -174,9 +179,15 @@ class ReadableBody(Proxy):
     _self_read = _told("read")
     _self_read_all = _lent("read")
 
-    def __init__(self, wrapped: Any, received: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        wrapped: Any,
+        received: Callable[[Any], object],
+        failed: Callable[[BaseException], object],
+    ) -> None:
         super().__init__(wrapped)
         self._self_received = received
+        self._self_failed = failed
 
     def read(self, n: int = -1) -> Any:
         """All of it is read bit by bit, and the first bit counts."""
@@ -185,5 +196,5 @@ class ReadableBody(Proxy):
     def read_nowait(self, *args: Any, **kwargs: Any) -> Any:
         """What is there already."""
         data = self.__wrapped__.read_nowait(*args, **kwargs)
-        guarded(_TARGET, self._self_received)
+        guarded(_TARGET, self._self_received, data)
         return data

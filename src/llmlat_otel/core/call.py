@@ -19,8 +19,11 @@ from llmlat_otel.core.foreign import is_suppressed
 from llmlat_otel.core.guard import guarded
 from llmlat_otel.core.pulls import BodyPull, EventPull, Parsing, Reader
 from llmlat_otel.core.recorder import PhaseRecorder
+from llmlat_otel.core.recording import Anchor
+from llmlat_otel.core.relayed import ServedRecorder
 from llmlat_otel.core.reported import read_headers
 from llmlat_otel.core.runtime import Runtime, runtime
+from llmlat_otel.core.serving import request_underway
 from llmlat_otel.core.streams import RawResponse, is_stream, stream
 from llmlat_otel.core.wrapping import Wrapper, run_in
 from llmlat_semconv.values import StreamEnd
@@ -68,6 +71,9 @@ class Call:
         make_reader: Makes the call's reader, given whether visible reasoning counts as content.
     """
 
+    replaces: str | None = None
+    """The traceparent that a request for it may carry by mistake."""
+
     __slots__ = (
         "_attempts",
         "_awaits_body",
@@ -105,9 +111,14 @@ class Call:
     def _start(self) -> None:
         clock = self._runtime.clock
         self._context = contexts.get_current()
-        self._recorder = PhaseRecorder(
-            clock.now_ns(), clock.anchor(), self._runtime.settings.stall_threshold_ns
-        )
+        stall_ns = self._runtime.settings.stall_threshold_ns
+        self._recorder = self._made_recorder(clock.now_ns(), clock.anchor(), stall_ns)
+
+    def _made_recorder(self, start_ns: int, anchor: Anchor, stall_ns: int) -> PhaseRecorder:
+        served = request_underway()
+        if served is None:
+            return PhaseRecorder(start_ns, anchor, stall_ns)
+        return ServedRecorder(served, start_ns, anchor, stall_ns)
 
     @property
     def has_ended(self) -> bool:
@@ -227,6 +238,11 @@ class Call:
         if not guarded(self.target, self._finish, stream_end, error, at_ns):
             guarded(self.target, self._give_up)
 
+    def body_received(self, at_ns: int) -> bool:
+        """Some of the response's body has arrived; whether more of it is worth a mark."""
+        self._recorder.body_received(at_ns)
+        return not self.is_streaming
+
     def body_complete(self) -> None:
         """The response's body has arrived whole, for a caller that reads it without parsing."""
         if self._awaits_body and not self.is_pulling:
@@ -241,12 +257,20 @@ class Call:
         if self._awaits_body and not self.is_pulling:
             self.end_body(StreamEnd.CLOSED_EARLY)
 
+    def body_failed(self, error: BaseException) -> None:  # noqa: ARG002
+        """The body was closed after a read of it failed, which whoever pulls will tell."""
+        self.body_ended()
+
+    def body_dropped(self) -> None:
+        """The body was closed as the response was dropped."""
+        self.body_ended()
+
     def end_body(self, end: StreamEnd, at_ns: int | None = None) -> None:
         """The call is over with its response, which may be a stream or not."""
         self.end(end if self._is_streamed() else None, None, at_ns)
 
     def _is_streamed(self) -> bool:
-        return self.is_streaming or self._reader.request.streamed
+        return self.is_streaming or bool(self._reader.request.streamed)
 
     def close(self, error: BaseException | None) -> None:
         """The call is over: the caller has closed what it gave out, because of an error or not."""
@@ -273,7 +297,7 @@ class Call:
         self, stream_end: StreamEnd | None, error: BaseException | None, at_ns: int | None
     ) -> bool:
         """Write what there is to say; whether nothing went wrong."""
-        failure = error_type(error)
+        failure = self._failure_of(error)
         cancelled = error is not None and is_cancellation(error)
         is_waited_for = at_ns is None and not cancelled
         if self._over_ns is not None:
@@ -291,6 +315,9 @@ class Call:
         if is_waited_for:
             guarded(joins.TARGET, joins.child_ended, self._context, self._open().span, end_ns)
         return True
+
+    def _failure_of(self, error: BaseException | None) -> str | None:
+        return error_type(error)
 
     def _forsake(self) -> None:
         """What becomes of the call will not be known."""
@@ -337,3 +364,6 @@ class Call:
     def head_received(self, headers: Mapping[str, str]) -> None:
         """The response's head is there, of a request that has not failed."""
         read_headers(headers, self._recorder, self._reader.facts)
+
+    def refused(self, status: int) -> None:
+        """The response's head is there, and says no: the library tells what comes of it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -125,7 +125,7 @@ class Emitter:
         every = account.of_operation(Boundary.AGENT, anchor)
         every.update(account.of_facts(attributes, ours_only=False))
         output = self._outputs.spans()
-        return _opened(output, account.text(name) or "", every, None, start_ns, anchor)
+        return open_span(output, account.text(name) or "", every, None, start_ns, anchor)
 
     def open_inference(
         self, request: Request, context: Context, start_ns: int, anchor: Anchor
@@ -146,14 +146,14 @@ class Emitter:
         if theirs.is_recording() and said and foreign.may_be_call(said, request.operation):
             taken = self.current(anchor)
             taken.is_counted = foreign.counts_calls(said)
-            ours = account.of_operation(Boundary.CLIENT, anchor)
+            ours = account.of_operation(request.boundary, anchor)
             theirs.set_attributes({**ours, **self._outputs.domain})
             return taken
-        every = account.of_operation(Boundary.CLIENT, anchor)
+        every = account.of_operation(request.boundary, anchor)
         every.update(account.of_request(request))
         name = inference_span_name(request.operation.value, account.text(request.model))
         output = self._outputs.spans()
-        return _opened(output, name, every, context, start_ns, anchor, SpanKind.CLIENT)
+        return open_span(output, name, every, context, start_ns, anchor, SpanKind.CLIENT)
 
     def open_attempt(
         self,
@@ -169,7 +169,7 @@ class Emitter:
             account.of_attempt_start(number, reason),
         )
         context, anchor, output = operation.context, operation.anchor, operation.output
-        return _opened(output, name, attributes, context, start_ns, anchor, SpanKind.CLIENT)
+        return open_span(output, name, attributes, context, start_ns, anchor, SpanKind.CLIENT)
 
     def is_heard(self, opened: OpenSpan) -> bool:
         """Whether anything comes of a call: its span is recorded, or somebody wants its points."""
@@ -226,10 +226,18 @@ class Emitter:
     def write_phase(self, parent: OpenSpan, interval: PhaseInterval) -> None:
         """Write one phase that the application has timed itself."""
         if parent.is_recording:
-            durations: dict[str, float] = {}
-            self._write_phase(parent, interval, None, durations)
+            durations = self.write_phases(parent, (interval,))
             if parent.span.is_recording():
                 parent.span.set_attributes(durations)
+
+    def write_phases(
+        self, parent: OpenSpan, phases: Iterable[PhaseInterval], sequence: int | None = None
+    ) -> Mapping[str, float]:
+        """Write phases in a row from a place on; what the parent is to say itself."""
+        durations: dict[str, float] = {}
+        for place, interval in enumerate(phases, sequence or 0):
+            self._write_phase(parent, interval, None if sequence is None else place, durations)
+        return durations
 
     def add_event(
         self,
@@ -369,7 +377,7 @@ def _write_tool_calls(teller: OpenSpan, recording: Recording) -> None:
         teller.span.add_event(LLMLAT_TOOL_CALL, said, teller.anchor.wall_at(each.complete_ns))
 
 
-def _opened(
+def open_span(
     output: Output,
     name: str,
     attributes: Attributes,

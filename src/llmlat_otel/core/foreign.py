@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from opentelemetry import context as contexts
+from opentelemetry.trace import TracerProvider
 
 from llmlat_semconv import attributes as names
 from llmlat_semconv.values import OperationName
@@ -48,6 +49,12 @@ and wants no second one. We make none; the phases of a call are no HTTP spans.
 """
 
 
+_MIDDLEWARE: Final = "OpenTelemetryMiddleware"
+"""What OpenTelemetry and Starlette call the layer of an application that makes its spans."""
+
+_LAYERS_MAX: Final = 16
+
+
 def may_be_call(attributes: Mapping[str, object], operation: OperationName) -> bool:
     """Whether a span of somebody else can be the one of a call that asks for an operation.
 
@@ -72,3 +79,42 @@ def is_suppressed() -> bool:
     """Whether somebody asks for silence here and now."""
     context = contexts.get_current()
     return not _SUPPRESSING.isdisjoint(context) and any(context.get(key) for key in _SUPPRESSING)
+
+
+def makes_spans(app: object, provider: TracerProvider | None) -> bool:
+    """Whether an ASGI application has spans of its requests made, somewhere further in.
+
+    OpenTelemetry's instrumentation marks the application, or is one of its layers; FastAPI can do
+    so itself, where somebody has set a provider.
+
+    Args:
+        app: The application, or the outermost of its layers.
+        provider: That the application has set; None if it has set none.
+    """
+    for _ in range(_LAYERS_MAX):
+        if app is None:
+            return False
+        if _is_middleware(type(app)) or _is_instrumented(app) or _does_so_itself(app, provider):
+            return True
+        app = getattr(app, "app", None)
+    return False
+
+
+def _is_middleware(kind: object) -> bool:
+    return getattr(kind, "__name__", None) == _MIDDLEWARE
+
+
+def _is_instrumented(app: object) -> bool:
+    if getattr(app, "_is_instrumented_by_opentelemetry", False) is True:
+        return True
+    layers = getattr(app, "user_middleware", None)
+    return isinstance(layers, list) and any(
+        _is_middleware(getattr(each, "cls", None)) for each in layers
+    )
+
+
+def _does_so_itself(app: object, provider: TracerProvider | None) -> bool:
+    config = getattr(getattr(app, "_native_telemetry", None), "config", None)
+    if not isinstance(config, dict) or not config.get("tracing"):
+        return False
+    return provider is not None or config.get("tracer_provider") is not None

@@ -18,6 +18,7 @@ from llmlat_otel.core.guard import guarded
 from llmlat_otel.core.joins import Joins
 from llmlat_otel.core.recording import PhaseInterval
 from llmlat_otel.core.runtime import runtime
+from llmlat_otel.core.serving import request_underway
 from llmlat_semconv import attributes as names
 from llmlat_semconv.events import LLMLAT_FIRST_CONTENT, LLMLAT_JOIN
 from llmlat_semconv.phases import Phase
@@ -79,6 +80,7 @@ class Operation:
         self._start_ns = 0
         self._opened = guarded(name, self._open, name, attributes)
         if self._opened is not None:
+            guarded(TARGET, self._claim)
             self.span = self._opened.span
             self._context = self._opened.context
             if is_agent:
@@ -92,6 +94,12 @@ class Operation:
         return self._runtime.emitter.open_operation(
             name, attributes, self._start_ns, clock.anchor()
         )
+
+    def _claim(self) -> None:
+        """Have the request that is being answered know that it is no gateway's."""
+        served = request_underway()
+        if served is not None:
+            served.is_apps_own()
 
     def _show(self, opened: OpenSpan) -> None:
         """Have whoever shows first content find it."""
@@ -191,6 +199,9 @@ class TimedPhase:
         end_ns = self._runtime.clock.now_ns()
         truncated = error is not None
         interval = PhaseInterval(self._phase, self._start_ns, end_ns, 0, truncated)
+        served = request_underway()
+        if served is not None:
+            served.timed(interval)
         self._runtime.emitter.write_phase(parent, interval)
 
     def forgo(self) -> None:

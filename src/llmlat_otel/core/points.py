@@ -54,10 +54,10 @@ def points(
 
 
 def _of_phases(common: Attributes, recording: Recording) -> Iterator[Point]:
-    measured = {**common, **_account(Boundary.CLIENT, Evidence.MEASURED)}
     for phase in recording.phases:
         seconds = (phase.end_ns - phase.start_ns) / NS_PER_S
-        by = {**measured, names.LLMLAT_PHASE_NAME: phase.phase.value}
+        by = {**common, **_account(FACTS[phase.phase].boundary, Evidence.MEASURED)}
+        by[names.LLMLAT_PHASE_NAME] = phase.phase.value
         yield LLMLAT_PHASE_DURATION.name, seconds, by
     for each in recording.reported:
         by = {**common, **_account(FACTS[each.phase].boundary, each.evidence)}

@@ -33,16 +33,26 @@ def leave(context: Context, before: Context | None) -> None:
         contexts.attach(before)
 
 
-def inject(headers: MutableMapping[str, str], traceparent: str | None, tracestate: str) -> None:
+def inject(
+    headers: MutableMapping[str, str],
+    traceparent: str | None,
+    tracestate: str,
+    replaces: str | None = None,
+) -> None:
     """Name the parent of what the peer does; what is there already stays. No baggage goes along.
 
     Args:
         headers: Of the request; looked up without regard to case by the library's own type.
         traceparent: W3C header value; None leaves the headers alone.
         tracestate: W3C header value; empty if there is none.
+        replaces: The value that does not stay: who asked a gateway, and not what the gateway does,
+            is named by headers that it has passed on.
     """
-    if traceparent is None or TRACEPARENT in headers:
+    named = headers.get(TRACEPARENT)
+    if traceparent is None or (named is not None and named != replaces):
         return
+    if named is not None:
+        headers.pop(TRACESTATE, None)
     headers[TRACEPARENT] = traceparent
     if tracestate and TRACESTATE not in headers:
         headers[TRACESTATE] = tracestate

@@ -124,7 +124,7 @@ class BodyPull:
     def received(self, _: Any, /) -> None:
         """Some of the body, or all of it."""
         self._call.is_pulling = False
-        self._recorder.body_received(self._now_ns())
+        self._recorder.part_received(self._now_ns())
 
     def completed(self) -> None:
         """All of the body has been read."""

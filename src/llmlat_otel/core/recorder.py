@@ -93,6 +93,11 @@ class PhaseRecorder:
         """The last instant marked so far: where an abandoned call ends."""
         return self._last_event_ns
 
+    @property
+    def last_arrival_ns(self) -> int | None:
+        """When the last of the response came, if any of it has."""
+        return max(self._arrivals.last_chunk_ns, self._arrivals.last_body_ns) or None
+
     # Cuts, as they happen
 
     def enter(self, phase: Phase, at_ns: int) -> None:
@@ -165,6 +170,10 @@ class PhaseRecorder:
             self._last_event_ns = at_ns
 
     # The stream, measured at the pull
+
+    def part_received(self, at_ns: int) -> None:
+        """Some of the body is handed to a caller that reads it as it is."""
+        self.body_received(at_ns)
 
     def received(self, pulled_ns: int, at_ns: int, content: ContentKind | None) -> None:
         """An event is handed to the caller.

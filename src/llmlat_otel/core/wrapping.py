@@ -83,8 +83,12 @@ def run_in(
 
 
 def _followed(result: Any, scope: Scope) -> Any:
-    """What the caller gets: what the scope makes of a result, now or when it has been awaited."""
-    if not _is_coroutine(result):
+    """What the caller gets: what the scope makes of a result, now or when it has been awaited.
+
+    Another coroutine can take the place of one; not of a task, which can be cancelled.
+    """
+    kind = type(result)
+    if kind is not CoroutineType and not (kind is GeneratorType and inspect.isawaitable(result)):
         return scope.delivered(result)
     waiting = _Waiting()
     coroutine = _awaited(scope, waiting)
@@ -153,12 +157,6 @@ class Sight:
 
     def restart(self) -> None:
         """Nothing to do."""
-
-
-def _is_coroutine(result: Any) -> bool:
-    """Whether another coroutine can take its place: no task, which can be cancelled, can it."""
-    kind = type(result)
-    return kind is CoroutineType or (kind is GeneratorType and inspect.isawaitable(result))
 
 
 def wrap(function: F, wrapper: Wrapper) -> F:

@@ -1,4 +1,4 @@
-"""aiohttp's client: what it does for a call above it, itself or beneath another transport."""
+"""aiohttp's client: what it does for a call above it, for another transport, or for a gateway."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from llmlat_otel.core.bodies import ReadableBody
 from llmlat_otel.core.call import call_underway
 from llmlat_otel.core.guard import guarded
 from llmlat_otel.core.instrumentor import Target
+from llmlat_otel.core.serving import request_underway
+from llmlat_otel.core.upstream import UpstreamCall, upstream_call
 from llmlat_otel.core.wrapping import Sight, run_in
 from llmlat_semconv.phases import Phase
 
@@ -98,29 +100,59 @@ _carrying: ContextVar[_Carrier | None] = ContextVar("llmlat-aiohttp", default=No
 
 def _request(wrapped: Callable[..., Any], session: Any, args: Any, kwargs: Any) -> Any:
     """Wraps `ClientSession._request`, which all requests go through."""
-    carrier, attempt = guarded(_TARGET, _begun, session, args, kwargs) or (None, None)
-    if attempt is None:
+    carrier, around = guarded(_TARGET, _begun, session, args, kwargs) or (None, None)
+    if around is None:
         return run_in(carrier, wrapped, args, kwargs)
-    return run_in(attempt, partial(run_in, carrier, wrapped), (args, kwargs), {})
+    return run_in(around, partial(run_in, carrier, wrapped), (args, kwargs), {})
 
 
 def _begun(
     session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[_Carrier | None, Passage | None]:
-    """What carries the request, and the attempt if it is one itself."""
+) -> tuple[_Carrier | None, Passage | UpstreamCall | None]:
+    """What carries the request, and what is around that if it is an attempt itself."""
     above = underway.get()
     if isinstance(above, Passage):
         return _Carrier(above if above.is_carried_by(kwargs.get("headers")) else None), None
-    attempt = None if above is None else _begin(session, args, kwargs)
-    return None if attempt is None else _Carrier(attempt), attempt
+    call = None if above is None else call_underway()
+    if call is not None:
+        attempt = call.begin_attempt(*_peer(session, args, kwargs))
+        return None if attempt is None else _Carrier(attempt), attempt
+    carrier = _Carrier(None)
+    upstream = _upstream(carrier, session, args, kwargs)
+    return None if upstream is None else carrier, upstream
 
 
-def _begin(session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Passage | None:
-    call = call_underway()
-    if call is None:
+def _url(session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return session._build_url(args[1] if len(args) > 1 else kwargs["str_or_url"])
+
+
+def _peer(
+    session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[str | None, int | None]:
+    url = _url(session, args, kwargs)
+    return url.host, url.port
+
+
+def _upstream(
+    carrier: _Carrier, session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> UpstreamCall | None:
+    """The call of a gateway that a request is, if it is one."""
+    served = request_underway()
+    if served is None:
         return None
-    url = session._build_url(args[1] if len(args) > 1 else kwargs["str_or_url"])
-    return call.begin_attempt(url.host, url.port)
+    url = _url(session, args, kwargs)
+    to = (args[0] if args else kwargs["method"], url.host, url.port, url.path)
+    begin = partial(_begin, carrier, url)
+    return upstream_call(_TARGET, served, to, begin, _follow, is_to_come=True)
+
+
+def _begin(carrier: _Carrier, url: Any, call: UpstreamCall) -> Passage | None:
+    carrier.attempt = call.begin_attempt(url.host, url.port)
+    return carrier.attempt
+
+
+def _follow(call: UpstreamCall, response: Any) -> None:
+    call.read_by_itself(response.content, response)
 
 
 def _connect(wrapped: Callable[..., Any], _: Any, args: Any, kwargs: Any) -> Any:
@@ -209,25 +241,42 @@ def _body_sent(carrier: _Carrier, result: Any) -> Any:
 class _Reads:
     """What is made of the reads of a response; it keeps no response alive."""
 
-    __slots__ = ("_attempt", "_body", "_response")
+    __slots__ = ("_attempt", "_body", "_error", "_response")
 
     def __init__(self, attempt: Passage, response: Any) -> None:
         self._attempt = attempt
         self._body = response.content
         self._response = weakref.ref(response)
+        self._error: BaseException | None = None
 
-    def received(self) -> None:
+    def received(self, data: Any) -> None:
         """Some of it has been read, or all; called under the guard."""
-        is_watched = self._attempt.body_received()
+        self._error = None
+        part = data[0] if type(data) is tuple else data  # of `readchunk`
+        is_watched = not part or self._attempt.body_received()
         if self._body.at_eof():
             self._attempt.body_complete()
         response = self._response()
         if response is not None and not is_watched:
             response.content = self._body
 
+    def failed(self, error: BaseException) -> None:
+        """A read of it has failed, as all others would, or was given up; called under the guard."""
+        self._error = error
+        if self._body.exception() is not None:
+            self._attempt.body_failed(error)
+
     def released(self) -> None:
         """The connection is free again: all has arrived, or nobody wants the rest; guarded."""
-        if not self._body.is_eof():
+        if self._body.is_eof():
+            return
+        response = self._response()
+        error, self._error = self._error, None  # Its traceback leads here.
+        if error is not None:
+            self._attempt.body_failed(error)
+        elif response is None or not response.closed:
+            self._attempt.body_dropped()
+        else:
             self._attempt.body_ended()
 
 
@@ -235,7 +284,7 @@ def _watch(attempt: Passage, response: Any) -> None:
     reads = _Reads(attempt, response)
     if response.connection is not None:
         response.connection.add_callback(partial(guarded, _TARGET, reads.released))
-    response.content = ReadableBody(response.content, reads.received)
+    response.content = ReadableBody(response.content, reads.received, reads.failed)
 
 
 TARGETS: Final = (

@@ -1,4 +1,4 @@
-"""httpx2 and httpx: what the transport does for a call above it; silent without one."""
+"""httpx2 and httpx: what the transport does for a call above it, or for a gateway; else silent."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from llmlat_otel.core.bodies import Body
 from llmlat_otel.core.call import Call, call_underway
 from llmlat_otel.core.guard import guarded
 from llmlat_otel.core.instrumentor import Target
+from llmlat_otel.core.serving import request_underway
+from llmlat_otel.core.upstream import UpstreamCall, upstream_call
 from llmlat_otel.core.wrapping import Sight, run_in
 from llmlat_semconv.phases import Phase
 
@@ -100,7 +102,8 @@ def _sends(trace: type[_Trace]) -> Callable[..., Any]:
     def send(wrapped: Callable[..., Any], _: Any, args: Any, kwargs: Any) -> Any:
         call = guarded(_TARGET, call_underway)
         if call is None:
-            return wrapped(*args, **kwargs)
+            upstream = guarded(_TARGET, _upstream, args, kwargs, trace)
+            return run_in(upstream, wrapped, args, kwargs)
         attempt = guarded(_TARGET, _begin, call, args, kwargs, trace)
         return run_in(attempt, wrapped, args, kwargs)
 
@@ -111,8 +114,7 @@ def _begin(
     call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], trace: type[_Trace]
 ) -> Passage | None:
     request = _request(args, kwargs)
-    url = request.url
-    attempt = call.begin_attempt(url.host, url.port or _PORTS.get(url.scheme))
+    attempt = call.begin_attempt(*_peer(request.url))
     if attempt is not None:
         theirs = request.extensions.get(_TRACE)
         if isinstance(theirs, _Trace):  # The same request is sent once more.
@@ -123,6 +125,32 @@ def _begin(
         if attempt.is_heard:
             request.extensions = {**request.extensions, _TRACE: trace(attempt, theirs)}
     return attempt
+
+
+def _peer(url: Any) -> tuple[str, int | None]:
+    return url.host, url.port or _PORTS.get(url.scheme)
+
+
+def _upstream(
+    args: tuple[Any, ...], kwargs: dict[str, Any], trace: type[_Trace]
+) -> UpstreamCall | None:
+    """The call of a gateway that a request is, if it is one."""
+    served = request_underway()
+    if served is None:
+        return None
+    request = _request(args, kwargs)
+    to = (request.method, *_peer(request.url), request.url.path)
+    begin = partial(_begin, args=args, kwargs=kwargs, trace=trace)
+    is_to_come = trace is _AsyncTrace
+    return upstream_call(_TARGET, served, to, begin, _follow, is_to_come=is_to_come)
+
+
+def _follow(call: UpstreamCall, response: Any) -> None:
+    """A response that is there whole, or whose body is read by whoever gets it."""
+    if response.is_closed:
+        call.body_is_there()
+    else:
+        response.stream = call.pulled(response.stream, response)
 
 
 def _handle(wrapped: Callable[..., Any], _: Any, args: Any, kwargs: Any) -> Any:

@@ -26,7 +26,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 
-from tests.integration.seams import apis, blocks, calls, rewriting
+from tests.integration.seams import apis, blocks, calls, gateways, rewriting
 from tests.integration.seams.app import App, Program
 
 THREADS_DEADLINE_S = 1.0
@@ -47,7 +47,7 @@ class Run:
 
 RUNS = tuple(
     Run(program, is_async)
-    for program in (*calls.PROGRAMS, *apis.PROGRAMS, *blocks.PROGRAMS)
+    for program in (*calls.PROGRAMS, *apis.PROGRAMS, *blocks.PROGRAMS, *gateways.PROGRAMS)
     for is_async in (False, True)
 )
 

@@ -39,3 +39,19 @@ def test_a_callers_headers_are_read_whatever_their_case():
 
 def test_headers_without_a_parent_leave_the_context_alone():
     assert extract({"baggage": "a=b"}) == {}
+
+
+def test_the_name_that_a_gateway_has_passed_on_is_replaced_and_its_state_goes_with_it():
+    headers = {"traceparent": "callers", "tracestate": "callers=1"}
+    inject(headers, PARENT, "", replaces="callers")
+    assert headers == {"traceparent": PARENT}
+    headers = {"traceparent": "callers", "tracestate": "callers=1"}
+    inject(headers, PARENT, "vendor=1", replaces="callers")
+    assert headers == {"traceparent": PARENT, "tracestate": "vendor=1"}
+
+
+def test_another_name_than_the_callers_stays_in_a_gateway_too():
+    headers = {"traceparent": "theirs", "tracestate": "theirs=1"}
+    inject(headers, PARENT, "vendor=1", replaces="callers")
+    inject(headers, None, "", replaces="theirs")
+    assert headers == {"traceparent": "theirs", "tracestate": "theirs=1"}

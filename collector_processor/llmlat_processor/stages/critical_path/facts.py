@@ -39,8 +39,21 @@ NESTED: Final[Mapping[SectionLabel, tuple[SectionLabel, ...]]] = {
     for phase, facts in FACTS.items()
     if facts.nested_in
 }
+def _in_turn() -> Iterable[Phase]:
+    """The phases of the contract, in its order; a gateway's call ends as any client's does.
+
+    `finalize` stands among the client's phases. On a call of a gateway's it comes after those that
+    the gateway has in place of `wait` and `stream`; nothing else of the two ever meets.
+    """
+    for phase in sorted(FACTS, key=lambda phase: FACTS[phase].order):
+        if phase is not Phase.FINALIZE:
+            yield phase
+        if phase is Phase.UPSTREAM_STREAM:
+            yield Phase.FINALIZE
+
+
 CONTRACT_ORDER: Final[Mapping[SectionLabel, int]] = {
-    SectionLabel(phase.value): facts.order for phase, facts in FACTS.items()
+    SectionLabel(phase.value): place for place, phase in enumerate(_in_turn())
 }
 ENGINE_LABELS: Final = frozenset(
     SectionLabel(phase.value) for phase, facts in FACTS.items() if facts.boundary is Boundary.ENGINE

@@ -6,7 +6,15 @@ import pytest
 
 from llmlat_semconv.phases import Phase
 from tests.cases.case_format import Json
-from tests.llmlat_processor.stages.spans import amounts, explained, findings, phase, placed, row
+from tests.llmlat_processor.stages.spans import (
+    amounts,
+    chat,
+    explained,
+    findings,
+    phase,
+    placed,
+    row,
+)
 
 
 def of_engine(*phases: Json, length: float = 30, **keys: object) -> list[str]:
@@ -208,3 +216,19 @@ def test_an_operation_with_phases_is_called_by_them_and_else_unobserved() -> Non
 def test_a_tool_whose_durations_overflowed_is_unobserved() -> None:
     found = explained(row("a", None, 0, 10, op="execute_tool", phases={"queue": 20}))
     assert placed(found) == ["a unobserved 0..10"]
+
+
+#   c   connect █ upstream ▒▒▒▒ upstream_stream ▒▒▒▒ finalize █     the short ones: durations only
+def test_a_gateways_call_is_finalized_after_its_stream() -> None:
+    found = explained(
+        row("R", None, 0, 20),
+        chat("c", "R", 0, 10, phases={"connect": 1, "finalize": 1}),
+        phase(Phase.UPSTREAM, "c", 1, 4),
+        phase(Phase.UPSTREAM_STREAM, "c", 4, 9),
+    )
+    assert [line.split()[1] for line in amounts(found) if line.startswith("c")] == [
+        "connect",
+        "upstream",
+        "upstream_stream",
+        "finalize",
+    ]

@@ -1,0 +1,220 @@
+"""Serving: what is known of a request that an application answers, and of what it asks upstream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Final
+
+from llmlat_otel.core.recording import PhaseInterval
+from llmlat_semconv.phases import Phase
+
+# A gateway's time. Upstream is another span's to tell: the call's that the gateway makes there.
+#
+#   received                                                                   last byte
+#   |     admission     |  route  |          (upstream)              |  relay  |
+#                    admitted   upstream begins         last upstream event
+#
+# An event that has come is held until the next bytes go down that were handed over after it came.
+#
+#   upstream      e1   e2            e3
+#   downstream         [   e1 e2   ]     [ e3 ]       sent = the server's `send` has returned
+#   hold          ────────────────>    e1
+#                      ───────────>    e2
+#                                    ─────────> e3
+
+Waiting = tuple[int, int, int]
+"""Events that have come and were not sent down: how many, the sum of their instants, the first.
+
+It is replaced as a whole: another thread may read upstream, and one event may then be missed, but
+no number is ever made of two halves.
+"""
+
+_NONE: Final[Waiting] = (0, 0, 0)
+
+NO_BYTES: Final[Waiting] = (0, 0, -1)
+"""A message that ends a response and has nothing of its body."""
+
+
+class Served:
+    """One request that is being served. Its methods are called under the guard.
+
+    All instants are monotonic nanoseconds. Once it is over nothing is noted any more: what goes on
+    after the last byte is none of the request's.
+
+    Args:
+        received_ns: When the request was received.
+        is_heard: Whether anything is made of what it is told.
+
+    Attributes:
+        traceparent: The header that it came with; a gateway may pass it on as it is.
+        trace_id: Of its span; 0 where that is not known.
+    """
+
+    __slots__ = (
+        "_admitted_ns",
+        "_begun_ns",
+        "_ended_ns",
+        "_event_ns",
+        "_first_begun_ns",
+        "_hold_max_ns",
+        "_hold_sum_ns",
+        "_is_apps_own",
+        "_last_sent_ns",
+        "_mounts",
+        "_path",
+        "_timed",
+        "_waiting",
+        "has_sent",
+        "is_heard",
+        "is_over",
+        "received_ns",
+        "trace_id",
+        "traceparent",
+    )
+
+    def __init__(self, received_ns: int, *, is_heard: bool = True) -> None:
+        self.received_ns = received_ns
+        self.is_heard = is_heard
+        self.is_over = False
+        self.traceparent: str | None = None
+        self.trace_id = 0
+        self.has_sent = False
+        self._admitted_ns: int | None = None
+        self._first_begun_ns: int | None = None
+        self._begun_ns = 0
+        self._event_ns = 0
+        self._ended_ns: int | None = None
+        self._waiting = _NONE
+        self._hold_sum_ns = 0
+        self._hold_max_ns = 0
+        self._is_apps_own = False
+        self._last_sent_ns: int | None = None
+        self._mounts = ""
+        self._path: str | None = None
+        self._timed: tuple[Phase, ...] = ()
+
+    # What the transport upstream tells
+
+    def upstream_begins(self, at_ns: int) -> None:
+        """A request to a model is handed to its transport; a retry is one more."""
+        if self.is_over:
+            return
+        if self._first_begun_ns is None:
+            self._first_begun_ns = at_ns
+        self._begun_ns = at_ns
+
+    def upstream_event(self, at_ns: int) -> None:
+        """Some of a response from upstream has come."""
+        if self.is_over:
+            return
+        self._event_ns = at_ns
+        count, total, first_ns = self._waiting
+        self._waiting = (count + 1, total + at_ns, first_ns or at_ns)
+
+    def upstream_ended(self, at_ns: int) -> None:
+        """A response from upstream is over: its last event came at that instant."""
+        if not self.is_over:
+            self._ended_ns = at_ns
+
+    # What the application does
+
+    def is_apps_own(self) -> None:
+        """An agent, a tool or a retrieval begins: the request is an application's, no gateway's."""
+        self._is_apps_own = True
+
+    def timed(self, interval: PhaseInterval) -> None:
+        """The application has timed a phase itself: ours is not written beside it."""
+        if self.is_over:
+            return
+        self._timed = (*self._timed, interval.phase)
+        if interval.phase is Phase.ADMISSION:
+            self._admitted_ns = interval.end_ns
+
+    # What the framework does
+
+    def mounted(self, path: str) -> None:
+        """The request goes on below a path."""
+        self._mounts += path
+
+    def routed(self, path: str) -> None:
+        """A route is chosen, by its template; it lies below what the request has come through."""
+        self._path = self._mounts + path
+
+    def admitted(self, at_ns: int) -> None:
+        """The request has come through one more door; the last one counts."""
+        if not self.is_over and Phase.ADMISSION not in self._timed:
+            self._admitted_ns = at_ns
+
+    # What goes down
+
+    def sends(self) -> Waiting:
+        """Bytes are handed to the server: the events that they, or those before, are made of."""
+        waiting, self._waiting = self._waiting, _NONE
+        return waiting
+
+    def sent(self, waiting: Waiting, at_ns: int) -> None:
+        """They were sent."""
+        self._last_sent_ns = at_ns
+        count, total, first_ns = waiting
+        if count:
+            self.has_sent = True
+            self._hold_sum_ns += count * at_ns - total
+            self._hold_max_ns = max(self._hold_max_ns, at_ns - first_ns)
+
+    # What there is to say
+
+    @property
+    def is_gateways(self) -> bool:
+        """Whether it forwarded: it asked a model itself, and is no application's."""
+        return self._first_begun_ns is not None and not self._is_apps_own
+
+    @property
+    def route(self) -> str | None:
+        """The template of its path; None where nobody has told."""
+        return self._path
+
+    @property
+    def hold_ns(self) -> tuple[int, int] | None:
+        """How long events were held, summed, and the longest; None if none was sent on."""
+        return (self._hold_sum_ns, self._hold_max_ns) if self.has_sent else None
+
+    def before_the_answer(self) -> Iterator[PhaseInterval]:
+        """Its phases on the way up; those whose edges are not both known are left out."""
+        begun_ns, admitted_ns = self._first_begun_ns, self._admitted_ns
+        if admitted_ns is None or begun_ns is None:
+            return
+        yield from self._phase(Phase.ADMISSION, self.received_ns, admitted_ns)
+        yield from self._phase(Phase.ROUTE, admitted_ns, begun_ns)
+
+    def after_the_answer(self, end_ns: int, *, is_truncated: bool) -> Iterator[PhaseInterval]:
+        """Its phase on the way down; none while anything more was awaited from upstream.
+
+        What a server sends after the last byte of the body, to say that it was the last, nobody
+        waits for: many clients have gone when a stream has told them of its end.
+
+        Args:
+            end_ns: When the response was over, or was given up.
+            is_truncated: Whether it was given up.
+        """
+        ended_ns = self._ended_ns
+        if self._last_sent_ns is not None and not is_truncated:
+            end_ns = self._last_sent_ns
+        if ended_ns is not None and ended_ns >= max(self._begun_ns, self._event_ns):
+            yield from self._phase(Phase.RELAY, ended_ns, end_ns, is_truncated=is_truncated)
+
+    def _phase(
+        self, phase: Phase, start_ns: int, end_ns: int, *, is_truncated: bool = False
+    ) -> Iterator[PhaseInterval]:
+        if phase not in self._timed and end_ns > start_ns:
+            yield PhaseInterval(phase, start_ns, end_ns, 0, is_truncated)
+
+
+serving: ContextVar[Served | None] = ContextVar("llmlat-serving", default=None)
+"""The request that this thread or task answers, or once answered. It is set back by value."""
+
+
+def request_underway() -> Served | None:
+    """The request that this thread or task answers, unless its last byte is out."""
+    served = serving.get()
+    return None if served is None or served.is_over else served
