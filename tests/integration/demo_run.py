@@ -12,10 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from llmlat_semconv.spans import agent_span_name, retrieval_span_name, tool_span_name
+from llmlat_semconv.spans import (
+    agent_span_name,
+    gateway_span_name,
+    retrieval_span_name,
+    tool_span_name,
+)
 from llmlat_semconv.values import Evidence, SectionLabel
 
 DEMO = Path(__file__).parents[2] / "examples" / "adviser" / "demo.py"
+GATEWAY = gateway_span_name("/v1/chat/completions")
 MARK = "ADVISER_DEMO_TEST"
 PATIENCE_S = 1800.0
 
@@ -29,10 +35,15 @@ class DemoRun:
     environment: Mapping[str, str] = field(default_factory=dict)
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
 
+    @property
+    def report(self) -> Path:
+        """The page, beside the folder for what has to be gone afterwards."""
+        return self.folder.with_name(f"{self.folder.name}-report.html")
+
     def start(self) -> subprocess.Popen[str]:
         environment = {**os.environ, **self.environment}
         return subprocess.Popen(
-            [sys.executable, str(DEMO), *self.arguments],
+            [sys.executable, str(DEMO), f"--report={self.report}", *self.arguments],
             env={**environment, MARK: self.mark, "TMPDIR": str(self.folder), "NO_COLOR": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -78,6 +89,28 @@ def check_explanation(document: dict[str, Any]) -> None:
     for path in (root["e2e"], root["ttft"]):
         check_path(path)
     check_operations(document, root)
+    check_hops(document)
+
+
+def check_hops(document: dict[str, Any]) -> None:
+    """Each call of the adviser goes through the gateway, whose call the engine has answered."""
+    operations = {each["span_id"]: each for each in document["operations"]}
+    services = {span_id: each["service"] for span_id, each in operations.items()}
+    gateways = [each for each in operations.values() if each["name"] == GATEWAY]
+    assert [services[each["parent_id"]] for each in gateways] == ["adviser", "adviser"]
+    upstream = {
+        span_id
+        for span_id, each in operations.items()
+        if operations.get(each["parent_id"], {}).get("name") == GATEWAY
+    }
+    assert len(upstream) == 2
+    for path in (document["roots"][0]["e2e"], document["roots"][0]["ttft"]):
+        by_engine = {
+            each["span_id"]
+            for each in path["sections"]
+            if each["label"] == SectionLabel.PREFILL.value
+        }
+        assert by_engine == upstream
 
 
 def check_path(path: dict[str, Any]) -> None:

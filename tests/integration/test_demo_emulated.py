@@ -24,9 +24,11 @@ def test_the_picture_ends_with_what_dominated(tmp_path: Path) -> None:
     run = DemoRun(tmp_path, EMULATED, {"COLUMNS": "100"})
     code, output, errors = run.finish()
     assert code == 0, errors
-    end, content = output.splitlines()[-2:]
+    end, content, page = output.splitlines()[-3:]
     assert end.startswith("To the end: ")
     assert content.startswith("To the first useful content: ")
+    assert page.endswith(str(run.report))
+    assert "<html" in run.report.read_text("utf-8")
     assert "\x1b" not in output + errors
     assert run.leftovers() == []
 

@@ -1,0 +1,206 @@
+"""The demo's request in a real Jaeger, behind a real OpenTelemetry Collector.
+
+Starts what `make demo` starts, and Jaeger and the Collector of examples/jaeger (built by
+`make peers`); says what to search there, and leaves all of it running until Ctrl-C.
+
+    adviser, gateway ──> collector ──> llmlat processor ──> collector ──> Jaeger
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+from urllib.request import ProxyHandler, build_opener
+
+from rich.console import Console
+
+from children import ChildError, Children
+from llmlat_semconv.attributes import LLMLAT_CRITICAL_PATH_DOMINANT_PHASE, LLMLAT_SECTION_LABEL
+from llmlat_semconv.phases import finding_attribute
+from llmlat_semconv.spans import lane_span_name
+from llmlat_semconv.values import FindingKind
+from parties import ENGINES, adviser_asks, busy, start_engine, start_gateway
+from progress import Progress
+from staging import staged
+
+sys.path.append(str(Path(__file__).parents[1] / "jaeger"))
+from backends import (
+    Addresses,
+    MissingPeerError,
+    collector,
+    jaeger,
+    processor,
+)
+
+__all__ = ["main"]
+
+LANE = "~critical path"
+REPORT = Path("demo/report.html")
+PATIENCE_S = 300
+EXAMPLES = """\
+examples:
+  %(prog)s                      a real 270M model under llama.cpp
+  %(prog)s --engine emulated    no model: a scheduler that behaves like an engine's
+
+exit codes: 0 ended by Ctrl-C, 1 something failed, 2 wrong usage, 130 interrupted before it was up
+"""
+
+_loopback = build_opener(ProxyHandler({}))  # whatever proxy the environment names
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run it; returns the exit code."""
+    options = _parser().parse_args(argv)
+    return staged(partial(_run, options))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--engine", choices=ENGINES, default="llama.cpp", help="model server (%(default)s)"
+    )
+    parser.add_argument(
+        "--report", type=Path, default=REPORT, metavar="FILE", help="the page (%(default)s)"
+    )
+    return parser
+
+
+def _run(options: argparse.Namespace, folder: Path, console: Console) -> None:
+    addresses = Addresses.free()
+    with Children(folder) as children:
+        with Progress(console) as progress:
+            progress.step("starting Jaeger, the Collector and llmlat processor")
+            _start_backends(children, addresses, folder)
+            progress.step(f"starting the model server ({options.engine}) and the gateway")
+            server = start_engine(children, options.engine)
+            client = start_gateway(children, server, addresses.otlp_grpc)
+            progress.step("starting three busy colleagues, and the adviser beside them")
+            with busy(children, server):
+                adviser_asks(children, client, addresses.otlp_grpc, progress.step)
+            progress.step("waiting until the trace is in Jaeger")
+            trace = _wait_for_lane(addresses)
+        _explain(addresses, trace, options.report)
+        _say_what_to_search(addresses, trace, console)
+        _wait_for_interrupt()
+    console.print("Everything is stopped.")
+
+
+def _start_backends(children: Children, addresses: Addresses, folder: Path) -> None:
+    try:
+        backends = {
+            "jaeger": jaeger(addresses),
+            "collector": collector(addresses, folder / "queue"),
+        }
+    except MissingPeerError as missing:
+        raise ChildError(str(missing)) from missing
+    between = children.start("processor", processor(addresses, "--jaeger-warnings"))
+    between.listening(addresses.processor)
+    for name, backend in backends.items():
+        child = children.start(name, backend.command, **backend.environment)
+        child.healthy(backend.ready)
+
+
+def _wait_for_lane(addresses: Addresses) -> dict[str, Any]:
+    """The adviser's trace, once its critical path is there."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        for trace in _found(addresses, {"service": LANE}):
+            return trace
+        time.sleep(0.5)
+    raise ChildError(f"no critical path came to Jaeger within {PATIENCE_S} s")
+
+
+def _found(addresses: Addresses, asked: Mapping[str, str]) -> list[dict[str, Any]]:
+    url = f"http://{addresses.jaeger_http}/api/traces?{urlencode(asked)}"
+    with _loopback.open(url) as response:
+        return list(json.load(response)["data"])
+
+
+def _explain(addresses: Addresses, trace: Mapping[str, Any], report: Path) -> None:
+    """What Jaeger has of it, explained on the terminal and as a page."""
+    report.parent.mkdir(parents=True, exist_ok=True)
+    llmlat = str(Path(sys.executable).with_name("llmlat"))
+    source = f"jaeger://{addresses.jaeger_http}/{trace['traceID']}"
+    subprocess.run([llmlat, "show", source], check=True)
+    subprocess.run([llmlat, "show", source, f"--html={report}"], check=True)
+
+
+def _say_what_to_search(addresses: Addresses, trace: Mapping[str, Any], console: Console) -> None:
+    api = f"http://{addresses.jaeger_http}/api/traces"
+    says = _lane_root(trace)
+    dominant = says[LLMLAT_CRITICAL_PATH_DOMINANT_PHASE]
+    section = max(_sections(trace), key=lambda span: int(span["duration"]))
+    lines = [
+        "",
+        f"Jaeger is at http://{addresses.jaeger_http}, and has this trace: {trace['traceID']}",
+        "Built from its Go module it has the query API and no pages; the pages of another Jaeger",
+        "show the same. What can be searched, there as fields and here as parameters:",
+        "",
+        f"requests that were mostly {dominant}:",
+        _curl(api, service="adviser", tags=_json(LLMLAT_CRITICAL_PATH_DOMINANT_PHASE, dominant)),
+        f"{section['operationName']} for longer than 100 ms:",
+        _curl(api, service=LANE, operation=section["operationName"], minDuration="100ms"),
+        *(
+            line
+            for kind in FindingKind
+            if finding_attribute(kind) in says
+            for line in (
+                f"requests with the finding {kind.value}:",
+                _curl(api, service="adviser", tags=_json(finding_attribute(kind), "true")),
+            )
+        ),
+        "any trace of it, explained:",
+        f"  llmlat show jaeger://{addresses.jaeger_http}/{trace['traceID']}",
+        "",
+        "Everything goes on until Ctrl-C.",
+    ]
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _lane_root(trace: Mapping[str, Any]) -> dict[str, str]:
+    """The attributes of the lane's root."""
+    (root,) = (span for span in trace["spans"] if span["operationName"] == lane_span_name())
+    return {tag["key"]: str(tag["value"]) for tag in root["tags"]}
+
+
+def _sections(trace: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        span
+        for span in trace["spans"]
+        if any(tag["key"] == LLMLAT_SECTION_LABEL for tag in span["tags"])
+    ]
+
+
+def _json(key: str, value: str) -> str:
+    return json.dumps({key: value})
+
+
+def _curl(url: str, **asked: str) -> str:
+    fields = " ".join(f"--data-urlencode '{name}={value}'" for name, value in asked.items())
+    return f"  curl -G {url} {fields}"
+
+
+def _wait_for_interrupt() -> None:
+    """Until Ctrl-C, which is how this ends when all is well."""
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        return
+
+
+if __name__ == "__main__":
+    sys.exit(main())
