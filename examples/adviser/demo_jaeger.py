@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -94,7 +96,8 @@ def _run(options: argparse.Namespace, folder: Path, console: Console) -> None:
             trace = _wait_for_lane(addresses)
         _explain(addresses, trace, options.report)
         _say_what_to_search(addresses, trace, console)
-        _wait_for_interrupt()
+        _say_what_else(addresses, trace, client, options.report, console)
+        _wait_for_interrupt(console)
     console.print("Everything is stopped.")
 
 
@@ -118,41 +121,53 @@ def _wait_for_lane(addresses: Addresses) -> dict[str, Any]:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         for trace in _found(addresses, {"service": LANE}):
-            return trace
+            if _is_whole(trace):
+                return trace
         time.sleep(0.5)
     raise ChildError(f"no critical path came to Jaeger within {PATIENCE_S} s")
 
 
 def _found(addresses: Addresses, asked: Mapping[str, str]) -> list[dict[str, Any]]:
     url = f"http://{addresses.jaeger_http}/api/traces?{urlencode(asked)}"
-    with _loopback.open(url) as response:
-        return list(json.load(response)["data"])
+    try:
+        with _loopback.open(url) as response:
+            return list(json.load(response)["data"])
+    except OSError as error:
+        raise ChildError(f"Jaeger does not answer any more: {error}") from error
+
+
+def _is_whole(trace: Mapping[str, Any]) -> bool:
+    """Whether all is there that its spans point to: the collector's batches may part a trace."""
+    ids = {span["spanID"] for span in trace["spans"]}
+    return all(to["spanID"] in ids for span in trace["spans"] for to in span["references"])
 
 
 def _explain(addresses: Addresses, trace: Mapping[str, Any], report: Path) -> None:
     """What Jaeger has of it, explained on the terminal and as a page."""
     report.parent.mkdir(parents=True, exist_ok=True)
-    llmlat = str(Path(sys.executable).with_name("llmlat"))
-    source = f"jaeger://{addresses.jaeger_http}/{trace['traceID']}"
-    subprocess.run([llmlat, "show", source], check=True)
-    subprocess.run([llmlat, "show", source, f"--html={report}"], check=True)
+    show = [_llmlat(), "show", _source(addresses, trace)]
+    for command in (show, [*show, f"--html={report}"]):
+        ended = subprocess.run(command, check=False).returncode
+        if ended:
+            raise ChildError(f"llmlat show ended with status {ended}")
 
 
 def _say_what_to_search(addresses: Addresses, trace: Mapping[str, Any], console: Console) -> None:
+    """Searches of which each finds the trace."""
     api = f"http://{addresses.jaeger_http}/api/traces"
     says = _lane_root(trace)
     dominant = says[LLMLAT_CRITICAL_PATH_DOMINANT_PHASE]
-    section = max(_sections(trace), key=lambda span: int(span["duration"]))
+    section = _longest_section(trace, dominant)
+    half = f"{section['duration'] // 2_000}ms"
     lines = [
         "",
-        f"Jaeger is at http://{addresses.jaeger_http}, and has this trace: {trace['traceID']}",
-        "Built from its Go module it has the query API and no pages; the pages of another Jaeger",
-        "show the same. What can be searched, there as fields and here as parameters:",
+        f"Jaeger, at http://{addresses.jaeger_http}, has this trace: {trace['traceID']}",
+        "What people search there, and what finds it:",
         "",
-        f"requests that were mostly {dominant}:",
+        f"requests dominated by {dominant}:",
         _curl(api, service="adviser", tags=_json(LLMLAT_CRITICAL_PATH_DOMINANT_PHASE, dominant)),
-        f"{section['operationName']} for longer than 100 ms:",
-        _curl(api, service=LANE, operation=section["operationName"], minDuration="100ms"),
+        f"{section['operationName']} for {half} or longer:",
+        _curl(api, service=LANE, operation=section["operationName"], minDuration=half),
         *(
             line
             for kind in FindingKind
@@ -162,27 +177,66 @@ def _say_what_to_search(addresses: Addresses, trace: Mapping[str, Any], console:
                 _curl(api, service="adviser", tags=_json(finding_attribute(kind), "true")),
             )
         ),
-        "any trace of it, explained:",
-        f"  llmlat show jaeger://{addresses.jaeger_http}/{trace['traceID']}",
         "",
-        "Everything goes on until Ctrl-C.",
+        "These parameters are the fields of the search form in Jaeger's UI, which comes with its",
+        "releases and not with the one that `make peers` builds. More: examples/jaeger/README.md",
     ]
+    _print(console, lines)
+
+
+def _say_what_else(
+    addresses: Addresses,
+    trace: Mapping[str, Any],
+    client: Mapping[str, str],
+    report: Path,
+    console: Console,
+) -> None:
+    otlp = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{addresses.otlp_grpc}",
+        "OTEL_SERVICE_NAME": "my-app",
+    }
+    exports = (f"  export {name}={value}" for name, value in {**client, **otlp}.items())
+    shown = shlex.join([os.path.relpath(_llmlat()), "show", _source(addresses, trace)])
+    lines = [
+        "",
+        f"The trace as a page, with what would have helped: {report}",
+        "The picture above, once more:",
+        f"  {shown}",
+        "For an app of your own, with one import:",
+        *exports,
+        "",
+    ]
+    _print(console, lines)
+
+
+def _print(console: Console, lines: Sequence[str]) -> None:
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _llmlat() -> str:
+    return str(Path(sys.executable).with_name("llmlat"))
+
+
+def _source(addresses: Addresses, trace: Mapping[str, Any]) -> str:
+    return f"jaeger://{addresses.jaeger_http}/{trace['traceID']}"
 
 
 def _lane_root(trace: Mapping[str, Any]) -> dict[str, str]:
     """The attributes of the lane's root."""
     (root,) = (span for span in trace["spans"] if span["operationName"] == lane_span_name())
-    return {tag["key"]: str(tag["value"]) for tag in root["tags"]}
+    return _tags(root)
 
 
-def _sections(trace: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [
-        span
-        for span in trace["spans"]
-        if any(tag["key"] == LLMLAT_SECTION_LABEL for tag in span["tags"])
-    ]
+def _longest_section(trace: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """Of the sections with a label; of all, where the path has it in slivers only."""
+    labels = {span["spanID"]: _tags(span).get(LLMLAT_SECTION_LABEL) for span in trace["spans"]}
+    sections = [span for span in trace["spans"] if labels[span["spanID"]]]
+    return max(sections, key=lambda span: (labels[span["spanID"]] == label, span["duration"]))
+
+
+def _tags(span: Mapping[str, Any]) -> dict[str, str]:
+    return {tag["key"]: str(tag["value"]) for tag in span["tags"]}
 
 
 def _json(key: str, value: str) -> str:
@@ -190,13 +244,17 @@ def _json(key: str, value: str) -> str:
 
 
 def _curl(url: str, **asked: str) -> str:
-    fields = " ".join(f"--data-urlencode '{name}={value}'" for name, value in asked.items())
-    return f"  curl -G {url} {fields}"
+    """A search as a command that prints the ids of what it finds."""
+    fields = " ".join(
+        f"--data-urlencode {shlex.quote(f'{name}={value}')}" for name, value in asked.items()
+    )
+    return f"""  curl -sG {url} {fields} | grep -o '"traceID":"[0-9a-f]*"' | sort -u"""
 
 
-def _wait_for_interrupt() -> None:
+def _wait_for_interrupt(console: Console) -> None:
     """Until Ctrl-C, which is how this ends when all is well."""
     try:
+        console.print("Everything goes on until Ctrl-C.")
         threading.Event().wait()
     except KeyboardInterrupt:
         return

@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextvars
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +30,8 @@ EXPORT_TIMEOUT_S: Final = 3
 """Bounds how long a dead collector can delay the program's exit, unless the environment does."""
 
 _PROTOCOLS: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
+
+_IMPORTED_LATE: Final = {"otlp_proto_grpc": ("grpc._channel",)}
 
 _DESTINATIONS: Final = ("OTEL_EXPORTER_OTLP_", "OTEL_TRACES_EXPORTER")
 
@@ -122,6 +126,14 @@ def import_exporters(environment: Mapping[str, str]) -> None:
     if any(variable.startswith(_DESTINATIONS) for variable in environment):
         for name in exporter_names(environment):
             guarded(f"exporter {name}", _exporter_class, name)
+            guarded(f"exporter {name}", _import_what_it_needs, name)
+
+
+def _import_what_it_needs(exporter: str) -> None:
+    """What an exporter imports only as it is made."""
+    for module in ("llmlat_otel.destinations", *_IMPORTED_LATE.get(exporter, ())):
+        with suppress(ImportError):  # It is another version's.
+            import_module(module)
 
 
 def _resource(domain_id: str) -> Resource:

@@ -82,5 +82,12 @@ def test_the_peers_are_built_without_the_environment(root: Path, tmp_path: Path)
 def test_ci_runs_check_and_test(root: Path) -> None:
     script = (root / ".ci" / "run").read_text(encoding="utf-8")
     assert "make --keep-going check" in script
-    assert "make test" in script
+    for stage in (
+        "make test",
+        "make soak",
+        "make test-page",
+        "make peers",
+        "make test-integration",
+    ):
+        assert f'stage "{stage}"' in script
     assert os.access(root / ".ci" / "run", os.X_OK)

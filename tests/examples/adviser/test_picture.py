@@ -20,6 +20,7 @@ invoke_agent adviser  adviser  5.74 s
 ◆ The path to the first useful content: 4.74 s
   prefill adviser 981 ms (21 %)
 """
+BELOW = "\n44 spans received: 44 in 1 traces\nwrote report.html (1 trace, 152 kB)\n"
 VERDICT = [
     "To the end: 5.74 s, dominated by queue adviser 1.31 s (23 %).",
     "To the first useful content: 4.74 s, dominated by prefill adviser 981 ms (21 %).",
@@ -33,8 +34,8 @@ def coloured(picture: str) -> str:
 
 @pytest.mark.parametrize("picture", [PICTURE, coloured(PICTURE)], ids=["plain", "coloured"])
 def test_the_picture_is_cut_out_and_read(picture: str) -> None:
-    found = picture_in(ABOVE + picture)
-    assert found == picture.removeprefix("\x1b[?25l")
+    found = picture_in(ABOVE + picture + BELOW)
+    assert found == picture.removeprefix("\x1b[?25l") + "\n"
     assert list(verdict(found)) == VERDICT
 
 
