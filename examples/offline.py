@@ -27,7 +27,7 @@ PROGRAMS = {
     "one-import": ("ask.py",),
     "manual-phases": ("planner.py",),
     "fastapi-app": ("service.py", "visitor.py"),
-    "gateway-asgi": ("gateway.py", "ask.py"),
+    "gateway-asgi": ("gateway.py", "caller.py"),
 }
 """The programs of each example in the order of their start; all but the last are servers.
 

@@ -105,7 +105,12 @@ def _start_llmlat(
 
 
 def _exporting(telemetry: str, service: str) -> Variables:
-    return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{telemetry}", "OTEL_SERVICE_NAME": service}
+    """What sends a process's spans there, soon: the demo waits for those of its servers."""
+    return {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{telemetry}",
+        "OTEL_SERVICE_NAME": service,
+        "OTEL_BSP_SCHEDULE_DELAY": "500",
+    }
 
 
 def _python(script: Path) -> list[str]:

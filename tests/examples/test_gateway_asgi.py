@@ -20,7 +20,7 @@ def run() -> Explained:
 def test_one_trace_goes_through_the_gateway(run: Explained) -> None:
     assert run.names() == {ASKED, GATEWAY, FORWARDED}
     assert run.above(run.one(FORWARDED)) == [GATEWAY, ASKED]
-    assert (run.one(ASKED)["service"], run.one(GATEWAY)["service"]) == ("ask", "gateway")
+    assert (run.one(ASKED)["service"], run.one(GATEWAY)["service"]) == ("caller", "gateway")
 
 
 def test_the_gateway_says_what_it_added(run: Explained) -> None:

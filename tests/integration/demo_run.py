@@ -33,6 +33,7 @@ class DemoRun:
     folder: Path
     arguments: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    program: Path = DEMO
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -43,7 +44,7 @@ class DemoRun:
     def start(self) -> subprocess.Popen[str]:
         environment = {**os.environ, **self.environment}
         return subprocess.Popen(
-            [sys.executable, str(DEMO), f"--report={self.report}", *self.arguments],
+            [sys.executable, str(self.program), f"--report={self.report}", *self.arguments],
             env={**environment, MARK: self.mark, "TMPDIR": str(self.folder), "NO_COLOR": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +53,7 @@ class Loop:
         """Wait until something is there."""
         deadline = time.monotonic() + PATIENCE_S
         while not (found := seen()):
-            assert time.monotonic() < deadline, f"not seen within {PATIENCE_S} s"
+            assert time.monotonic() < deadline, f"not seen in {PATIENCE_S} s\n{self.last_words()}"
             time.sleep(0.1)
         return found
 
@@ -64,12 +64,13 @@ class Loop:
 
 
 @contextmanager
-def running_loop(folder: Path, *options: str) -> Iterator[Loop]:
+def running_loop(folder: Path, *options: str, overlays: Sequence[str] = ()) -> Iterator[Loop]:
     """All of it on free ports; every process is stopped by its id.
 
     Args:
         folder: for logs, and for what the collector queues.
         options: of `llmlat processor`.
+        overlays: YAML that changes the collector's configuration, one after the other.
 
     Raises:
         MissingPeerError: `make peers` has not been run.
@@ -82,7 +83,8 @@ def running_loop(folder: Path, *options: str) -> Iterator[Loop]:
         last.healthy(storage.ready)
         middle.listening(addresses.processor)
         # Started last, it finds both at its first try instead of seconds later at the next.
-        first = children.start("collector", entrance.command, **entrance.environment)
+        command = [*entrance.command, *(f"--config=yaml:{each}" for each in overlays)]
+        first = children.start("collector", command, **entrance.environment)
         first.healthy(entrance.ready)
         yield Loop(addresses, folder)
 
