@@ -7,7 +7,7 @@ known for what it is. Bounded by traces, by spans and by time; what is forgotten
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,8 +17,30 @@ from llmlat_processor.model import Span
 
 @dataclass(slots=True)
 class _Stone:
+    """The marks of a trace's spans in sorted runs, each longer than the next one.
+
+    So a trace that goes on for ever does not have all its marks moved for each of its spans.
+    """
+
     until_ns: int
-    marks: array[int]
+    runs: list[array[int]]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.runs))
+
+    def __contains__(self, mark: int) -> bool:
+        return any(_is_in(run, mark) for run in self.runs)
+
+    def add(self, mark: int) -> None:
+        run = array("q", (mark,))
+        while self.runs and len(self.runs[-1]) <= len(run):
+            run = array("q", sorted([*self.runs.pop(), *run]))
+        self.runs.append(run)
+
+
+def _is_in(run: array[int], mark: int) -> bool:
+    place = bisect_left(run, mark)
+    return place < len(run) and run[place] == mark
 
 
 class Tombstones:
@@ -43,17 +65,16 @@ class Tombstones:
         """Remember a trace until an instant; of a trace once more it is the later one."""
         self._remove(self._stones.pop(trace_id, None))
         marks = array("q", sorted(hash(span.raw) for span in spans))
-        self._stones[trace_id] = _Stone(until_ns, marks)
+        self._stones[trace_id] = _Stone(until_ns, [marks])
         self._spans += len(marks)
 
     def is_repeat(self, span: Span) -> bool:
         """Whether a span of a remembered trace has come before, byte for byte; it has by now."""
-        marks = self._stones[span.trace_id].marks
+        stone = self._stones[span.trace_id]
         mark = hash(span.raw)
-        place = bisect_left(marks, mark)
-        if place < len(marks) and marks[place] == mark:
+        if mark in stone:
             return True
-        insort(marks, mark)
+        stone.add(mark)
         self._spans += 1
         return False
 
@@ -69,4 +90,4 @@ class Tombstones:
         return next(iter(self._stones.values()))
 
     def _remove(self, stone: _Stone | None) -> None:
-        self._spans -= 0 if stone is None else len(stone.marks)
+        self._spans -= 0 if stone is None else len(stone)

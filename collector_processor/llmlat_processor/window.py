@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -57,6 +57,11 @@ class Limits:
     tombstone_spans: int = 2_000_000
     hopeless_calls: int = 100
     targets: int = 1_000
+
+
+def bare_size(span: Span) -> int:
+    """Bytes that a held span takes by itself."""
+    return len(span.raw) + SPAN_OVERHEAD
 
 
 class Why(Enum):
@@ -120,7 +125,16 @@ class _Held:
 class Window:
     """The traces that are not complete yet."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(
+        self, limits: Limits | None = None, size_of: Callable[[Span], int] = bare_size
+    ) -> None:
+        """Hold nothing yet.
+
+        Args:
+            limits: when traces go, and how much is held.
+            size_of: bytes that a held span takes, the same whenever it is asked.
+        """
+        self._size_of = size_of
         self._limits = limits or Limits()
         self._held: dict[bytes, _Held] = {}  # in the order of their first spans
         self._bytes = 0
@@ -139,7 +153,7 @@ class Window:
         """
         self._received += 1
         limits = self._limits
-        size = len(span.raw) + SPAN_OVERHEAD
+        size = self._size_of(span)
         released: Sequence[Released] = ()
         if self._bytes + size > limits.held_bytes:
             if size > limits.held_bytes:
@@ -174,7 +188,7 @@ class Window:
 
     def _take_out(self, held: _Held) -> Span:
         span = held.spans.pop()
-        size = len(span.raw) + SPAN_OVERHEAD
+        size = self._size_of(span)
         held.bytes -= size
         self._bytes -= size
         return span

@@ -11,6 +11,7 @@ from typing import Any
 import grpc  # type: ignore[import-untyped]
 import pytest
 
+from llmlat_processor.edges.receiver import Receiver
 from llmlat_processor.service import forward
 from llmlat_processor.settings import INLINE, Delivery, Settings
 from llmlat_processor.window import SECOND_NS
@@ -76,6 +77,32 @@ def test_senders_are_asked_to_come_again_while_too_much_is_to_be_sent() -> None:
         go_on.set()
 
     assert processor.books().received == 1
+
+
+def test_a_second_interrupt_ends_it_at_once_with_the_books_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = replace(PATIENT, delivery=Delivery(drain_s=1_000))
+    stop = Receiver.stop
+    interrupts = [KeyboardInterrupt]
+
+    def interrupted(receiver: Receiver) -> None:
+        stop(receiver)
+        while interrupts:
+            raise interrupts.pop()
+
+    with sink() as nowhere:
+        address = nowhere.address
+    processor = forward("127.0.0.1:0", address, settings=settings)
+    send(processor, span(1), span(2))
+    monkeypatch.setattr(Receiver, "stop", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        processor.stop()
+
+    books = processor.books()
+    assert_balanced(processor)
+    assert (books.held, books.queued, books.sent) == (0, 0, 0)
+    assert sum(books.dropped.values()) == 2 + books.added
 
 
 # ── Addresses ────────────────────────────────────────────────────────────────────────────────────

@@ -139,6 +139,7 @@ WRONG = [
     ["--export", "a:1", "--idle", "-1"],
     ["--export", "a:1", "--idle", "nan"],
     ["--export", "a:1", "--hold-max", "soon"],
+    ["--export", "a:1", "--hold-max", "1e300"],
 ]
 
 

@@ -128,7 +128,7 @@ def test_the_arrays_are_those_of_the_contract() -> None:
 
 def test_a_text_that_only_looks_like_an_array_stays_one() -> None:
     chat = tag(names.GEN_AI_OPERATION_NAME, "chat")
-    for text in ("[", "[[1]]", "{}", "[null]"):
+    for text in ("[", "[[1]]", "{}", "[null]", "[18446744073709551615]"):
         got = read_one(tags=[chat, tag(names.GEN_AI_RESPONSE_FINISH_REASONS, text)])
         assert got.attributes[names.GEN_AI_RESPONSE_FINISH_REASONS] == text
 
@@ -363,6 +363,12 @@ def test_a_damaged_trace_costs_only_itself(trace: Any) -> None:
     [
         ({"data": None, "errors": [{"code": 404, "msg": "trace not found"}]}, "trace not found"),
         ({"data": [], "errors": None}, "nothing was found"),
+        ({"data": [], "errors": 5}, "nothing was found"),
+        (
+            {"data": [], "errors": [{"msg": "\x1b[2J" + "long " * 99}]},
+            r"trace:  \[2Jlong .*\.\.\.$",
+        ),
+        ({"error": {"message": "\r\x1b[31mgone"}}, r"trace:   \[31mgone$"),
         ({"error": {"httpCode": 404, "message": "No traces found"}}, "No traces found"),
         ({"result": {}}, "result.resourceSpans: missing"),
         ({"data": []}, "resourceSpans: missing"),

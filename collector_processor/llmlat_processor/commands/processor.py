@@ -51,6 +51,7 @@ def forward(start: Callable[[], Running], err: TextIO) -> int:
             ValueError where one is none.
         err: for everything that is said.
     """
+    console = Screen(err)
     try:
         running = start()
     except OSError as error:
@@ -59,8 +60,7 @@ def forward(start: Callable[[], Running], err: TextIO) -> int:
     except ValueError as error:
         print(f"llmlat processor: {error}", file=err)
         return USAGE
-    session = _Session(running, Screen(err))
-    session.run()
+    _Session(running, console).run()
     return DONE
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from math import isfinite
 from typing import Final
 
 SUMMARY: Final = "forward spans, and add to each trace where its time went"
@@ -24,6 +23,10 @@ come for --idle seconds (6 where a call still waits for its callee's spans), at 
 
 exit codes: 0 ended from outside, 1 the address cannot be had, 2 wrong usage
 """
+
+
+LONGEST_S: Final = 10**9
+"""Thirty years: what is longer is no time that anybody waits."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,6 +75,6 @@ def _seconds(text: str) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not isfinite(value) or value < 0:
+    if not 0 <= value <= LONGEST_S:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return value

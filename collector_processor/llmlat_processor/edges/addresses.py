@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 from contextlib import suppress
 from typing import Final
@@ -21,7 +22,18 @@ def host_and_port(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     if not port.isdecimal() or not port.isascii() or int(port) > 65_535:
         raise ValueError(f"{address!r} is not an address like {LOOPBACK}:4317")
+    if ":" in host and not (host.startswith("[") and host.endswith("]")):
+        raise ValueError(f"{address!r} is not an address like [::1]:4317, with brackets")
     return host or LOOPBACK, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine by its very name."""
+    bare = host.strip("[]")
+    try:
+        return ipaddress.ip_address(bare).is_loopback
+    except ValueError:
+        return bare == "localhost" or bare.endswith(".localhost")
 
 
 def destination_of(endpoint: str) -> str:

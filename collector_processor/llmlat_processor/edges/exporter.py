@@ -29,6 +29,7 @@ from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untype
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from llmlat_processor.edges.addresses import host_and_port, is_loopback
 from llmlat_processor.settings import Delivery
 from llmlat_processor.wire import Request
 
@@ -53,10 +54,11 @@ _RETRYABLE: Final = frozenset(
 
 _CHANNEL: Final = [
     ("grpc.max_send_message_length", -1),
-    # Its own pauses grow to two minutes, in which a destination that is back is not noticed.
+    # Its own pauses grow to two minutes, in which a destination that is back is not noticed. The
+    # least of them is left alone: it is also how long a destination may take to greet us.
     ("grpc.initial_reconnect_backoff_ms", 200),
-    ("grpc.min_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.use_local_subchannel_pool", 1),  # a new channel is a new connection
 ]
 
 _logger = logging.getLogger("llmlat_processor")
@@ -124,8 +126,7 @@ class Exporter:
         self.destination: Final = destination
         self._delivery = delivery
         self._jitter = jitter
-        self._channel = grpc.insecure_channel(destination, options=_CHANNEL)
-        self._export: Callable[..., _Call] = self._channel.unary_unary(EXPORT).future
+        self._channel = _channel_to(destination)
         self._changed = Condition()
         self._queue: deque[Request] = deque()
         self._bytes = self._accepted = self._sent = 0
@@ -133,12 +134,14 @@ class Exporter:
         self._said: set[str] = set()
         self._call: _Call | None = None
         self._ends_s: float | None = None  # when to stop trying, once the end has been asked for
+        self._has_ended = False
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="llmlat-exporter")
         self.work: Future[None] = self._threads.submit(self._run)
 
     def is_reachable(self, timeout_s: float) -> bool:
         """Whether somebody answers there; waits so long for it."""
-        ready = grpc.channel_ready_future(self._channel)
+        with self._changed:
+            ready = grpc.channel_ready_future(self._channel)
         try:
             ready.result(timeout=timeout_s)
         except (FutureTimeoutError, grpc.FutureTimeoutError):
@@ -148,11 +151,14 @@ class Exporter:
         return True
 
     def put(self, request: Request) -> None:
-        """Have it sent; never waits, never refuses."""
+        """Have it sent; never waits, never refuses. After the end nothing is sent any more."""
         with self._changed:
+            self._accepted += request.spans
+            if self._has_ended:
+                self._dropped[SHUTDOWN] += request.spans
+                return
             self._queue.append(request)
             self._bytes += len(request.content)
-            self._accepted += request.spans
             self._changed.notify_all()
 
     @property
@@ -162,6 +168,12 @@ class Exporter:
             return self._bytes < self._delivery.queue_bytes and self._ends_s is None
 
     @property
+    def has_ended(self) -> bool:
+        """Whether nothing is sent any more."""
+        with self._changed:
+            return self._has_ended
+
+    @property
     def counts(self) -> Counts:
         """What became of every span so far."""
         with self._changed:
@@ -169,9 +181,13 @@ class Exporter:
             queued = self._accepted - self._sent - sum(dropped.values())
             return Counts(self._accepted, self._sent, queued, dropped)
 
-    def stop(self) -> None:
-        """Send what there is, as long as that may take, and end; what is left is dropped."""
-        grace_s = self._delivery.drain_s
+    def stop(self, grace_s: float | None = None) -> None:
+        """Send what there is, as long as that may take, and end; what is left is dropped.
+
+        Args:
+            grace_s: how long it may take, in seconds; None is what was set.
+        """
+        grace_s = self._delivery.drain_s if grace_s is None else grace_s
         with self._changed:
             self._ends_s = time.monotonic() + grace_s
             self._changed.notify_all()
@@ -207,6 +223,7 @@ class Exporter:
             while self._queue and (not taken or len(self._queue[0].content) <= room):
                 taken.append(self._queue.popleft())
                 room -= len(taken[-1].content)
+            self._has_ended = not taken
             return taken
 
     def _deliver(self, requests: Sequence[Request]) -> None:
@@ -242,6 +259,8 @@ class Exporter:
         try:
             answer = self._start(content).result()
         except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                self._connect_anew()
             return _failure(error)
         except grpc.FutureCancelledError:  # by the end
             return _Failure("cancelled", again=True, after_s=0)
@@ -263,8 +282,14 @@ class Exporter:
             timeout_s = self._delivery.deadline_s
             if self._ends_s is not None:
                 timeout_s = max(0.0, min(timeout_s, self._ends_s - time.monotonic()))
-            self._call = self._export(content, timeout=timeout_s)
+            self._call = self._channel.unary_unary(EXPORT).future(content, timeout=timeout_s)
             return self._call
+
+    def _connect_anew(self) -> None:
+        """No answer can mean that nobody is there any more: TCP needs minutes to find that out."""
+        with self._changed:
+            old, self._channel = self._channel, _channel_to(self.destination)
+        old.close()
 
     def _is_over(self) -> bool:
         with self._changed:
@@ -289,6 +314,13 @@ class Exporter:
         if kind not in self._said:
             self._said.add(kind)
             _logger.warning("%s (said once; the books count it)", words)
+
+
+def _channel_to(destination: str) -> grpc.Channel:
+    """Nothing is connected yet. Proxies of the environment are for others than this machine."""
+    host, _ = host_and_port(destination)
+    direct = [("grpc.enable_http_proxy", 0)] if is_loopback(host) else []
+    return grpc.insecure_channel(destination, options=[*_CHANNEL, *direct])
 
 
 def _failure(error: grpc.RpcError) -> _Failure:

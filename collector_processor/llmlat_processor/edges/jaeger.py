@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import zlib
 from collections.abc import Iterator
@@ -12,7 +11,9 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
 
+from llmlat_processor.edges.addresses import is_loopback
 from llmlat_processor.jaeger_address import PORT, Address
+from llmlat_processor.wire.jaeger_fields import saying
 
 TIMEOUT_S: Final = 30.0
 MOST_BYTES: Final = 512 * 2**20
@@ -68,14 +69,7 @@ def fetch(
 def _opener(base: str) -> OpenerDirector:
     """Proxies of the environment are for others than this machine."""
     host = urlsplit(base).hostname or ""
-    return build_opener(ProxyHandler({})) if _is_loopback(host) else build_opener()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+    return build_opener(ProxyHandler({})) if is_loopback(host) else build_opener()
 
 
 def _ask(opener: OpenerDirector, url: str, timeout_s: float, most_bytes: int) -> bytes | _Refusal:
@@ -99,17 +93,18 @@ def _body(response: HTTPResponse, where: str, most_bytes: int) -> bytes | _Refus
     inflate = None
     if response.headers.get("Content-Encoding", "").lower() == "gzip":
         inflate = zlib.decompressobj(_GZIP)
-    pieces, size = [], 0
-    while piece := response.read(_PIECE):
+    pieces, size, came = [], 0, 0
+    while not (inflate and inflate.eof) and (piece := response.read(_PIECE)):
         try:
             grown = inflate.decompress(piece, most_bytes + 1 - size) if inflate else piece
         except zlib.error as error:
             return _Refusal(1, f"{where} answers with broken gzip: {error}")
         pieces.append(grown)
         size += len(grown)
-        if size > most_bytes:
+        came += len(piece)  # gzip without end can hold nothing
+        if max(size, came) > most_bytes:
             return _Refusal(4, f"{where} answers with more than {most_bytes >> 20} MiB")
-    if response.length:  # bytes that were promised
+    if response.length if inflate is None else not inflate.eof:  # bytes that were promised
         return _Refusal(1, f"the answer of {where} breaks off")
     return b"".join(pieces)
 
@@ -123,7 +118,7 @@ def _refused(error: HTTPError, where: str) -> _Refusal:
         return _Refusal(3, f"{where} has no such trace ({said}); {hint}")
     if error.code == _NOT_FOUND:
         return _no_api(where)
-    return _Refusal(1, f"{where} answers with HTTP {error.code} {said or error.reason}")
+    return _Refusal(1, f"{where} answers with HTTP {error.code} {said or saying(error.reason)}")
 
 
 def _no_api(where: str) -> _Refusal:
@@ -136,9 +131,9 @@ def _said(error: HTTPError) -> str | None:
     try:
         answer = json.loads(error.read(_PIECE))
         if "error" in answer:
-            return str(answer["error"]["message"])
-        return str(answer["errors"][0]["msg"])
-    except (ValueError, LookupError, TypeError, HTTPException, OSError):
+            return saying(answer["error"]["message"])
+        return saying(answer["errors"][0]["msg"])
+    except (ValueError, LookupError, TypeError, RecursionError, HTTPException, OSError):
         return None
 
 

@@ -134,6 +134,10 @@ class Processor:
         """Take no more, explain all that is held, send it, and end."""
         try:
             self._intake.stop()
+        except KeyboardInterrupt:  # a second Ctrl-C: who asks twice does not want to wait
+            self._exporter.stop(grace_s=0)
+            self._intake.stop()  # it has nothing more to explain
+            raise
         finally:
             self._exporter.stop()
 
@@ -165,6 +169,9 @@ class Processor:
         for one in released:
             if one.why is Why.REPEATED:
                 self._put(Outgoing((), added=0, repeated=len(one.spans)))
+                continue
+            if self._exporter.has_ended:  # nobody gets it any more
+                plain += one.spans
                 continue
             why = _why_not(one)
             outgoing = None if why else attempted(self._preparation.explained, one.spans)

@@ -18,10 +18,16 @@ from llmlat_processor import window
 from llmlat_processor.edges.receiver import Receiver
 from llmlat_processor.model import Span
 from llmlat_processor.settings import Settings
-from llmlat_processor.window import SPAN_OVERHEAD, Released, Window
+from llmlat_processor.window import Released, Window, bare_size
+from llmlat_processor.wire import WireSpan
 
 HandOn = Callable[[Sequence[Released]], None]
 HasRoom = Callable[[], bool]
+
+
+def _size(span: Span) -> int:
+    """Bytes that a received span takes, with its part of what it came in."""
+    return bare_size(span) + (span.borne if isinstance(span, WireSpan) else 0)
 
 
 def _always() -> bool:
@@ -50,7 +56,7 @@ class Intake:
         self._hand_on = hand_on
         self._has_room = has_room
         self._tick_s = settings.tick_s
-        self._window = Window(settings.window)
+        self._window = Window(settings.window, _size)
         self._accounts = self._window.books
         self._mailbox = _Mailbox(settings.waiting_bytes)
         self._receiver = Receiver(listen, self._take, max_message_bytes=settings.max_message_bytes)
@@ -128,7 +134,7 @@ class _Mailbox:
 
     def put(self, spans: Sequence[Span]) -> bool:
         """Leave a batch; False where it is closed or full (an empty one takes any batch)."""
-        size = sum(len(span.raw) + SPAN_OVERHEAD for span in spans)
+        size = sum(map(_size, spans))
         with self._changed:
             if self._closed or (self._batches and self._bytes + size > self._limit):
                 return False

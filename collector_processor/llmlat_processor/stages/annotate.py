@@ -32,8 +32,8 @@ from llmlat_semconv.version import CONTRACT_VERSION
 ALGORITHM: Final = f"llmlat/{CONTRACT_VERSION}"
 """Name of the rules by which the paths were found."""
 
-MAX_TEXT_BYTES: Final = 2_000
-"""Tempo cuts strings at 2,048 bytes; ours stay below, cut on a character border."""
+MAX_TEXT_BYTES: Final = 1_999
+"""Tempo cuts strings at 2,048 bytes; ours stay below 2,000, cut on a character border."""
 
 SUMMED_UP: Final = 5
 """So many contributions are named in a summary; the attributes have them all."""

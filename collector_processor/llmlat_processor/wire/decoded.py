@@ -25,10 +25,14 @@ class Origin(NamedTuple):
 
 
 class WireSpan(Span):
-    """A span that can be sent on: it remembers its envelope."""
+    """A span that can be sent on: it remembers its envelope, and what of that is its burden.
 
-    __slots__ = ("origin",)
+    `borne` counts bytes that are held because of its envelope, if no span before had that one.
+    """
 
+    __slots__ = ("borne", "origin")
+
+    borne: int
     origin: Origin
 
 

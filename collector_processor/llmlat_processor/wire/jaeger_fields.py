@@ -28,6 +28,9 @@ ARRAYS: Final = frozenset(
 )
 """Attributes of the contract that are arrays: in Jaeger's JSON each is a text of JSON."""
 
+LONGEST_SAYING: Final = 200
+"""Characters of what a server says that are passed on."""
+
 _T = TypeVar("_T")
 
 LONGEST: Final = 2**64 - 1
@@ -35,6 +38,12 @@ LONGEST: Final = 2**64 - 1
 
 _INT64: Final = 2**63
 _EXACT_DOUBLE: Final = 2**53
+
+
+def saying(words: object) -> str:
+    """What a server says, fit for a terminal: one line of it, and nothing that moves a cursor."""
+    line = "".join(c if c.isprintable() else " " for c in str(words)[: LONGEST_SAYING + 1])
+    return line if len(line) <= LONGEST_SAYING else f"{line[:LONGEST_SAYING]}..."
 
 
 def pairs(attributes: Iterable[tuple[str, AttributeValue]]) -> list[KeyValue]:
@@ -62,9 +71,14 @@ def _array(value: AttributeValue) -> AttributeValue:
         parsed = orjson.loads(value) if isinstance(value, str) else None
     except orjson.JSONDecodeError:
         return value
-    if not isinstance(parsed, list) or not all(isinstance(e, str | int | float) for e in parsed):
+    if not isinstance(parsed, list) or not all(map(_is_element, parsed)):
         return value
     return tuple(parsed)
+
+
+def _is_element(value: Json) -> bool:
+    """Whether OTLP can hold it in an array; it has no integers beyond 64 bits."""
+    return isinstance(value, str | float) or (isinstance(value, int) and value < _INT64)
 
 
 def text(value: Json) -> str:

@@ -9,6 +9,7 @@ and all that is shorter than a microsecond; the resource of such a span declares
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -33,6 +34,7 @@ from llmlat_processor.wire.jaeger_fields import (
     nanoseconds,
     object_of,
     pairs,
+    saying,
     span_id_of,
     tags_of,
     text,
@@ -84,9 +86,10 @@ def decode_jaeger(document: Json) -> Decoded:
 
 
 def _said(document: Json) -> str:
-    errors = document.get("errors") or []
-    told = [str(error.get("msg", "")) for error in errors if isinstance(error, dict)]
-    return "; ".join(filter(None, told)) or "nothing was found"
+    errors = document.get("errors")
+    listed = errors if isinstance(errors, list) else []
+    told = [str(error.get("msg") or "") for error in listed if isinstance(error, dict)]
+    return saying("; ".join(filter(None, told))) or "nothing was found"
 
 
 class _Reading:
@@ -118,13 +121,14 @@ class _Reading:
     ) -> Mapping[str, bytes | None]:
         """Serialized resources by the id of their process; None for one that cannot be read."""
         resources: dict[str, bytes | None] = {}
+        keys = (s.get("processID") for s in spans if isinstance(s, dict))
+        spans_of = Counter(key for key in keys if isinstance(key, str))
         for key, process in processes.items():
             try:
                 resources[key] = _resource(process)
             except FieldError as fault:
                 resources[key] = None
-                lost = sum(1 for s in spans if isinstance(s, dict) and s.get("processID") == key)
-                self._refuse(fault, f"{where}.processes.{key}", lost)
+                self._refuse(fault, f"{where}.processes.{key}", spans_of[key])
         return resources
 
     def _refuse(self, fault: FieldError, where: str, spans: int) -> None:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from llmlat_processor.wire.decoded import Decoded, UndecodableError
+from llmlat_processor.wire.jaeger_fields import saying
 from llmlat_processor.wire.jaeger_json import decode_jaeger, is_jaeger
 from llmlat_processor.wire.json_fields import Json
 from llmlat_processor.wire.otlp_json import decode_tree, parse
@@ -25,9 +26,8 @@ def decode_document(document: bytes) -> Decoded:
     if isinstance(parsed, dict) and "result" in parsed:
         return decode_tree(parsed["result"], "result")
     if _is_refusal(parsed):
-        raise UndecodableError(
-            f"an answer of Jaeger's without a trace: {parsed['error']['message']}"
-        )
+        said = saying(parsed["error"]["message"])
+        raise UndecodableError(f"an answer of Jaeger's without a trace: {said}")
     return decode_tree(parsed)
 
 

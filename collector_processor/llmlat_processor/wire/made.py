@@ -43,6 +43,7 @@ def as_sent(span: Span) -> WireSpan:
         links=span.links,
         raw=_serialized(span),
     )
+    sent.borne = 0
     sent.origin = Origin(_resource(span.resource), _scope(span.scope))
     return sent
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -12,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from llmlat_processor.model import NO_ATTRIBUTES, Event, Link
 from llmlat_processor.wire.decoded import Decoded, Origin, UndecodableError, WireSpan
-from llmlat_processor.wire.resources import resource_of
+from llmlat_processor.wire.envelopes import envelope_of
 from llmlat_processor.wire.slim import (
     join_envelope,
     join_request,
@@ -74,14 +73,6 @@ def _parses_alone(span: bytes) -> bool:
     return _parses(join_request([join_envelope(b"", [join_envelope(b"", [span])])]))
 
 
-@lru_cache(maxsize=256)
-def _scope_name(emptied: bytes) -> str:
-    """The name in a serialized ScopeSpans; DecodeError where the full schema does not accept it."""
-    request = join_request([join_envelope(b"", [emptied])])
-    parsed = ExportTraceServiceRequest.FromString(request)
-    return parsed.resource_spans[0].scope_spans[0].scope.name
-
-
 class SpanReader:
     """Collects the spans of one export.
 
@@ -115,13 +106,13 @@ class SpanReader:
     def read_spans(self, spans: Iterable[tuple[int, bytes]], origin: Origin, where: str) -> None:
         """Read serialized spans, each with its place in the scope that they came in."""
         try:
-            resource = resource_of(origin.resource)
-            scope = _scope_name(origin.scope)
+            envelope = envelope_of(origin)
         except DecodeError as error:
             lost = sum(1 for _ in spans)
             self.decoded.set_aside(where, f"its resource or scope is damaged: {error}", lost)
             return
-        keep = self.decoded.spans.append
+        known, resource, scope = envelope
+        keep, first = self.decoded.spans.append, len(self.decoded.spans)
         message = new_span()
         read_attributes = self._attributes.read
         blank = WireSpan.__new__  # the many arguments of a call cost more than the stores below
@@ -148,7 +139,8 @@ class SpanReader:
             span.attributes = NO_ATTRIBUTES
             span.events = span.links = ()
             span.raw = raw
-            span.origin = origin
+            span.origin = known
+            span.borne = 0
             pairs = message.attributes
             span.attribute_count = len(pairs)
             if _has_meaning(raw):
@@ -156,6 +148,13 @@ class SpanReader:
                 if message.HasField("events") or message.HasField("links"):
                     self._read_details(span, where, index)
             keep(span)
+        self._charge(envelope.bytes_for(origin), first)
+
+    def _charge(self, size: int, first: int) -> None:
+        """Spread what is held because of their envelope over the spans that came in it."""
+        charged = self.decoded.spans[first:] if size else ()
+        for span in charged:
+            span.borne = -(-size // len(charged))
 
     def _sound(self, spans: Iterable[tuple[int, bytes]], where: str) -> Iterator[tuple[int, bytes]]:
         """Of spans that may be broken those that are not."""

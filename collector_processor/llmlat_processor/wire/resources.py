@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
@@ -24,9 +23,8 @@ _CLOCKS: Final = (
 """Attributes whose bearers share a clock, the best first."""
 
 
-@lru_cache(maxsize=256)
 def resource_of(emptied: bytes) -> Resource:
-    """The resource of a serialized ResourceSpans; exporters repeat theirs in every request.
+    """The resource of a serialized ResourceSpans.
 
     Raises:
         DecodeError: the full schema does not accept it.

@@ -109,6 +109,27 @@ def test_an_answer_without_end_is_not_read_to_its_end(server: Server, encoding: 
     assert "more than 4 MiB" in refused(server, most_bytes=4 * 2**20)
 
 
+def test_compression_that_holds_nothing_is_not_read_without_end(server: Server) -> None:
+    empty_blocks = b"\0\0\0\xff\xff" * 2**20
+    sent = gzip.compress(b"")[:10] + empty_blocks
+    server.answers = {V3: (200, {"Content-Encoding": "gzip"}, sent)}
+
+    assert "more than 4 MiB" in refused(server, most_bytes=4 * 2**20)
+
+
+def test_what_follows_the_compressed_answer_is_not_read(server: Server) -> None:
+    sent = gzip.compress(b"{}") + bytes(10**7)
+    server.answers = {V3: (200, {"Content-Encoding": "gzip"}, sent)}
+
+    assert next(fetch(server.address, most_bytes=4 * 2**20)) == b"{}"
+
+
+def test_compression_that_breaks_off_is_told(server: Server) -> None:
+    server.answers = {V3: (200, {"Content-Encoding": "gzip"}, gzip.compress(b"{}")[:-9])}
+
+    assert "breaks off" in refused(server)
+
+
 def test_broken_compression_is_told(server: Server) -> None:
     server.answers = {V3: (200, {"Content-Encoding": "gzip"}, b"no gzip")}
 
@@ -125,6 +146,8 @@ def test_broken_compression_is_told(server: Server) -> None:
         ((401, {}, b""), (401, {}, b""), "wants a login (HTTP 401); download the trace"),
         ((500, {}, b""), (404, {}, b""), "answers with HTTP 500 Internal Server Error"),
         ((500, {}, b'{"error": {"message": "storage"}}'), PAGE, "HTTP 500 storage"),
+        ((500, {}, b'{"error": {"message": "\\u001b[2Ja"}}'), PAGE, "HTTP 500  [2Ja"),
+        ((500, {}, b"[" * 10**6), PAGE, "HTTP 500 Internal Server Error"),
     ],
 )
 def test_a_refusal_is_told_with_what_to_do(
