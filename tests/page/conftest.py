@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from llmlat_processor.commands.page import told
+from llmlat_processor.commands.what_if import Supposition
 from llmlat_processor.model import ExplainedTrace
 from llmlat_processor.views.page import page
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -38,6 +40,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium, headless."""
+    assert CHROMIUM, "there is no chromium here: apt-get install chromium"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS])
         yield browser
@@ -50,9 +53,15 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Open]:
     contexts: list[Any] = []
     heard: list[str] = []
 
-    def open_(*traces: ExplainedTrace, at: str = "", **context: Any) -> Page:
+    def open_(
+        *traces: ExplainedTrace,
+        at: str = "",
+        suppositions: Sequence[Supposition] = (),
+        **context: Any,
+    ) -> Page:
         file = tmp_path / f"page-{len(contexts)}.html"
-        file.write_text(page([told(explained) for explained in traces]), encoding="utf-8")
+        drawn = page([told(explained, suppositions=suppositions) for explained in traces])
+        file.write_text(drawn, encoding="utf-8")
         contexts.append(
             browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **context})
         )

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
+from llmlat_processor.commands.what_if import parse
 from llmlat_processor.model import ExplainedTrace
 from llmlat_processor.pipeline import process
-from tests.llmlat_processor.adviser import adviser_spans, span
+from tests.llmlat_processor.adviser import adviser_spans, resource, span
 from tests.llmlat_processor.views.page.read_back import tags_of
 from tests.llmlat_processor.views.page.test_page import HOSTILE, hostile_trace
 from tests.page.conftest import Open
@@ -79,6 +80,26 @@ def test_the_filter_keeps_what_is_above_a_match(shown: Page) -> None:
     shown.get_by_role("searchbox").fill("")
     shown.get_by_role("checkbox").check()
     assert shown.locator(".row:visible", has_text="retrieval account").count() == 0
+
+
+def test_a_filter_without_a_match_can_be_taken_back(shown: Page) -> None:
+    shown.get_by_role("searchbox").fill("no such row")
+    shown.get_by_text("0 of 24 rows").wait_for()
+    assert rows(shown) == 0
+    shown.get_by_role("searchbox").fill("")
+    assert rows(shown) == 24
+    shown.locator('.row[tabindex="0"]').press("End")
+    assert focused(shown) == "finalize"
+
+
+def test_the_row_that_has_the_focus_is_not_behind_the_axis(opened: Open) -> None:
+    page = opened(large(200), viewport={"width": 1280, "height": 400})
+    row = page.locator(".row").first
+    row.press("End")
+    for _ in range(30):
+        page.keyboard.press("ArrowUp")
+    top = page.evaluate("document.activeElement.getBoundingClientRect().top")
+    assert top >= page.evaluate("document.querySelector('.axis').getBoundingClientRect().bottom")
 
 
 def test_a_link_opens_all_above_its_row(opened: Open) -> None:
@@ -156,6 +177,36 @@ def test_every_way_of_showing_it_has_all_rows_and_no_scroll_sideways(
     assert len(page.screenshot(full_page=True, path=tmp_path / f"{way}.png")) > 10_000
 
 
+@pytest.mark.parametrize("width", [1280, 400])
+def test_endless_names_make_no_page_scroll_sideways(opened: Open, width: int) -> None:
+    endless = resource("s" * 5_000, "host")
+    spans = [span(at, int(at > 1), "n" * 5_000, 0, 50 - at, endless) for at in range(1, 5)]
+    page = opened(process(spans), process(spans), viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    names = page.locator("details[open] .row .name")
+    assert names.evaluate_all("(all) => Math.min(...all.map((one) => one.clientWidth))") > 40
+
+
+def test_a_name_that_is_empty_can_be_seen_and_followed(opened: Open) -> None:
+    page = opened(process([span(1, 0, "", 0, 50, resource("", "host"))]))
+    heard = page.locator("body").aria_snapshot()
+    assert 'link "(empty)"' in heard
+    assert (
+        page.locator(".row .name").evaluate("(name) => getComputedStyle(name, '::before').content")
+        == '"(empty)"'
+    )
+
+
+def test_a_what_if_of_a_closed_trace_is_printed(opened: Open) -> None:
+    both = [process(adviser_spans()), process(adviser_spans())]
+    page = opened(*both, suppositions=[parse("decode=0.75")])
+    said = "[...document.querySelectorAll('.said')].map((one) => one.textContent.slice(0, 14))"
+    assert page.evaluate(said) == ["decode at 75 %", ""]
+    # A browser draws what stands there when all have heard of it, and waits for nothing.
+    printed = page.evaluate(f"() => {{ dispatchEvent(new Event('beforeprint')); return {said}; }}")
+    assert printed == ["decode at 75 %", "decode at 75 %"]
+
+
 def test_print_is_light_and_opens_everything(opened: Open) -> None:
     page = opened(process(adviser_spans()), process(adviser_spans()[:4]), color_scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
@@ -184,11 +235,35 @@ def large(size: int) -> ExplainedTrace:
     return process(spans)
 
 
+def test_a_browser_watches_few_things_of_many_rows(opened: Open) -> None:
+    """What it lays out when it comes near the window, it looks at in every frame."""
+    page = opened(large(2_000))
+    script = """
+    (all) => all.filter((one) => getComputedStyle(one).contentVisibility === "auto").length
+    """
+    assert page.locator(".row").count() > 2_000
+    assert 0 < page.locator("body *").evaluate_all(script) < 100
+
+
+def test_a_long_waterfall_is_as_high_as_its_rows(opened: Open) -> None:
+    """Before anybody has looked at them, and after a filter."""
+    page = opened(large(2_000))
+    height = "document.querySelector('.rows').offsetHeight"
+    axis = page.evaluate("document.querySelector('.axis').offsetHeight")
+    for words, count in (("", page.locator(".row").count()), ("step 77", None)):
+        page.get_by_role("searchbox").fill(words)
+        seen = count or page.locator(".row:not([hidden])").locator("visible=true").count()
+        assert page.evaluate(height) == pytest.approx(25 * seen + axis, abs=5)
+
+
 def test_five_thousand_spans_open_and_are_moved_through(opened: Open) -> None:
     page = opened(large(5_000))
     assert page.locator(".row.op").count() == 5_000
     page.locator(".row").first.press("End")
     assert "step" in focused(page)
+    page.get_by_role("button", name="Collapse all").click()
+    assert 0 < rows(page) < 1_100
+    page.get_by_role("button", name="Expand all").click()
     page.get_by_role("searchbox").fill("step 4321")
     page.get_by_text("rows").first.wait_for()
     assert 0 < rows(page) < 10

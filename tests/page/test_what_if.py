@@ -169,7 +169,11 @@ def test_a_control_moved_by_keys_says_what_python_says(
     said = page.locator(".said").inner_text()
     assert said.startswith(f"decode at {round(factor * 100)} %: ")
     assert duration(told(page)["duration_ns"]) in said
-    assert f"{round(factor * 100)} %, then" in (slider.get_attribute("aria-valuetext") or "")
+    words = slider.get_attribute("aria-valuetext") or ""
+    amount = told(page)["saves_ns"]
+    change = f"saves {duration(amount)}" if amount >= 0 else f"costs {duration(-amount)}"
+    then = duration(told(page)["duration_ns"])
+    assert words == f"decode at {round(factor * 100)} percent: {then}, {change}"
 
 
 def test_one_change_at_a_time_and_a_way_back(opened: Open) -> None:
@@ -189,6 +193,11 @@ def test_one_change_at_a_time_and_a_way_back(opened: Open) -> None:
 
 def test_the_answer_is_announced(shown: Page) -> None:
     said = shown.locator(".said")
+    assert said.get_attribute("aria-live") == "polite"
+    control(shown, "queue").press("ArrowLeft")
+    shown.wait_for_function("document.querySelector('.said data') !== null")
+    assert said.get_attribute("aria-live") == "off"  # the control itself says it
+    shown.get_by_role("button", name="Reset").press("Enter")
     assert said.get_attribute("aria-live") == "polite"
     described = control(shown, "queue").get_attribute("aria-describedby")
     assert described == said.get_attribute("id")

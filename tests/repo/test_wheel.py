@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from llmlat_processor.views.page.drawing import SCRIPTS
 from tests.repo.programs import run_well
 
 PACKAGES = ("llmlat_otel", "llmlat_processor", "llmlat_semconv")
@@ -44,7 +45,7 @@ def test_the_wheel_holds_three_typed_packages_and_nothing_else(wheel: Path) -> N
     assert [f"{package}/py.typed" in names for package in PACKAGES] == [True, True, True]
     assert "llmlat_otel-0.1.0.dist-info/licenses/LICENSE" in names
     page = "llmlat_processor/views/page"
-    assert {f"{page}/{name}" for name in ("page.css", "page.js", "reschedule.js")} <= {*names}
+    assert {f"{page}/{name}" for name in ("page.css", *SCRIPTS)} <= {*names}
 
 
 def test_all_three_packages_import_from_the_new_environment(python: Path, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def duration(value_ns: int, micro: str = MICRO) -> str:
     if value_ns == 0:
         return "0"
     for scale, unit in ((10**9, "s"), (10**6, "ms"), (10**3, micro)):
-        if value_ns >= scale:
+        if value_ns * 2_000 >= scale * 1_999:  # what would round to 1000 is 1.00 of the next unit
             return f"{_three_digits(value_ns / scale)} {unit}"
     return f"{value_ns} ns"
 

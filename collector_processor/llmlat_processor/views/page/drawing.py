@@ -24,6 +24,9 @@ from llmlat_processor.views.wording import duration
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """Nothing is ever fetched, whatever a span holds."""
 
+SCRIPTS: Final = ("reschedule.js", "what_if.js", "tree.js", "page.js")
+"""One script, in this order; the first one is a port of Python's."""
+
 
 def page(traces: Sequence[Told]) -> str:
     """Draw finished traces on one HTML page that needs nothing else.
@@ -49,7 +52,7 @@ def _page(traces: Sequence[Told]) -> Iterator[str]:
     addresses = Addresses()
     for number, told in enumerate(traces):
         yield from _trace(told, number, addresses, is_one=len(traces) == 1)
-    yield f"</main><script>{_asset('reschedule.js')}{_asset('page.js')}</script></body></html>\n"
+    yield f"</main><script>{''.join(map(_asset, SCRIPTS))}</script></body></html>\n"
 
 
 @cache

@@ -17,6 +17,8 @@ from llmlat_semconv.values import Evidence, PhaseClass, SectionLabel
 
 NOTHING: Final = "\u2013"
 """In a cell without a figure: an en dash."""
+LONGEST: Final = 1_000
+"""Characters of a name: a longer one stands in every row, and nobody reads it in any of them."""
 AT_MOST: Final = "≤ "
 DOT: Final = '<b class="dot">●</b>'
 DIAMOND: Final = '<b class="diamond">◆</b>'
@@ -40,26 +42,36 @@ LOOKS: Final[dict[str, str]] = {
     **{phase.value: _LOOKS[FACTS[phase].phase_class] for phase in Phase},
     **{label.value: look for label, look in _DERIVED_LOOKS.items()},
 }
-"""A label's colour and pattern are those of its class."""
+"""A label's colour and pattern are those of its class ..."""
+OWN_LOOKS: Final = frozenset(phase.value for phase in (Phase.PREFILL, Phase.TOOL, Phase.RETRIEVAL))
+"""... but for these, which differ a little."""
 
 
 @lru_cache(10_000)
 def text(words: str) -> str:
-    """Words that may come from anywhere, safe between tags and between quotes."""
-    return escape(wording.printable(words))
+    """Words that may come from anywhere, safe between tags and between quotes, cut if endless."""
+    shown = words if len(words) <= LONGEST else f"{words[:LONGEST]}…"
+    return escape(wording.printable(shown))
 
 
-def name(words: str, key: str = "") -> str:
+def name(words: str, key: str = "", kind: str = "") -> str:
     """A name from the wire; its direction of writing stays its own."""
-    marked = f' data-text="{key}"' if key else ""
+    marked = f' class="{kind}"' if kind else ""
+    if key:
+        marked += f' data-text="{key}"'
     return f"<bdi{marked}>{text(words)}</bdi>"
 
 
 def amount(value_ns: int, key: str, evidence: Evidence | None = None) -> str:
     """Nanoseconds, exact for programs and short for people."""
+    return f"<data{figure(value_ns, key, evidence)}</data>"
+
+
+def figure(value_ns: int, key: str, evidence: Evidence | None = None) -> str:
+    """The same without its tags, for a `<data>` that is something else as well."""
     bound = AT_MOST if evidence is Evidence.BOUNDED else ""
     marked = f' data-is="{key}"' if key else ""
-    return f'<data value="{value_ns}"{marked}>{bound}{wording.duration(value_ns)}</data>'
+    return f' value="{value_ns}"{marked}>{bound}{wording.duration(value_ns)}'
 
 
 def share(part_ns: int, whole_ns: int) -> str:
@@ -73,8 +85,9 @@ def across(part_ns: int, whole_ns: int) -> str:
 
 
 def look(label: str) -> str:
-    """The class that gives a label its colour and pattern."""
-    return f"is-{LOOKS.get(label, 'unobserved')} of-{label}" if label in LOOKS else "is-unobserved"
+    """The classes that give a label its colour and pattern."""
+    own = f" of-{label}" if label in OWN_LOOKS else ""
+    return f"is-{LOOKS.get(label, 'unobserved')}{own}"
 
 
 def swatch(label: str, key: str = "") -> str:

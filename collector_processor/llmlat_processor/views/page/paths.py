@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
 from llmlat_processor.model import Path, RootPaths, Section, Span
@@ -14,17 +14,20 @@ from llmlat_processor.views.page.markup import (
     look,
     name,
     share,
-    swatch,
     text,
 )
-from llmlat_processor.views.wording import ABSENCES, duration, percent, printable
+from llmlat_processor.views.wording import ABSENCES, duration, percent
 from llmlat_semconv.values import Evidence
 
 SHOWN_LEADERS: Final = 4
 DRAWN_SECTIONS: Final = 400
 """A bar has no room for more; the table has them all."""
+WORTH_A_WORD: Final = 0.04
+"""Of a bar: no window is so wide that a smaller part has room for its label."""
 OPEN_SECTIONS: Final = 40
-"""A longer table is folded, so that what follows it is found."""
+"""Of longer tables both are folded, so that what follows them is found."""
+LISTED_SECTIONS: Final = 10_000
+"""The longest of them: more would take a browser longer to read than the rest of the page."""
 
 END: Final = f"{DOT} The path to the end"
 CONTENT: Final = f"{DIAMOND} The path to the first useful content"
@@ -46,10 +49,13 @@ def draw_bars(paths: RootPaths) -> Iterator[str]:
 
 def draw_tables(paths: RootPaths, addresses: Mapping[Span, str]) -> Iterator[str]:
     """The sections of both paths in time order."""
-    yield '<div class="columns">'
-    yield from _table(END, "e2e", paths.e2e, addresses)
+    both = [(END, "e2e", paths.e2e)]
     if paths.ttft is not None:
-        yield from _table(CONTENT + _from(paths), "ttft", paths.ttft, addresses)
+        both.append((CONTENT + _from(paths), "ttft", paths.ttft))
+    is_open = all(len(path.sections) <= OPEN_SECTIONS for _, _, path in both)
+    yield '<div class="columns">'
+    for goal, key, path in both:
+        yield from _table(goal, key, path, addresses, is_open=is_open)
     yield "</div>"
 
 
@@ -96,12 +102,14 @@ def _bar(goal: str, path: Path, whole_ns: int) -> Iterator[str]:
 
 
 def _segment(section: Section, size_ns: int, whole_ns: int) -> str:
-    label, service = section.label.value, printable(section.span.resource.service)
-    said = f"{label} {service}, {duration(size_ns)}, {percent(size_ns, whole_ns)}"
-    words = text(said)
+    label, service = section.label.value, text(section.span.resource.service)
+    said = f"{label} {service}, {duration(size_ns)}, {text(percent(size_ns, whole_ns))}"
+    is_wide = size_ns >= whole_ns * WORTH_A_WORD
+    kind = f"{look(label)} wide" if is_wide else look(label)
+    word = f'<span aria-hidden="true">{label}</span>' if is_wide else ""
     return (
-        f'<span role="listitem" class="{look(label)}" aria-label="{words}" title="{words}" '
-        f'style="width:{across(size_ns, whole_ns)}"><span aria-hidden="true">{label}</span></span>'
+        f'<span role="listitem" class="{kind}" title="{said}" '
+        f'style="width:{across(size_ns, whole_ns)}">{word}</span>'
     )
 
 
@@ -124,13 +132,15 @@ def _leaders(path: Path) -> str:
     return ", ".join([*said, "…"] if len(leaders) > SHOWN_LEADERS else said)
 
 
-def _table(goal: str, key: str, path: Path, addresses: Mapping[Span, str]) -> Iterator[str]:
-    is_open = " open" if len(path.sections) <= OPEN_SECTIONS else ""
+def _table(
+    goal: str, key: str, path: Path, addresses: Mapping[Span, str], *, is_open: bool
+) -> Iterator[str]:
+    opened = " open" if is_open else ""
     count = len(path.sections)
     sections = f"{count:,} section{'s' if count != 1 else ''}"
     whole_ns = path.duration_ns
     total = amount(whole_ns, "duration_ns")
-    yield f'<details class="sections" data-at="{key}"{is_open}><summary><h3>{goal}: {total}</h3> '
+    yield f'<details class="sections" data-at="{key}"{opened}><summary><h3>{goal}: {total}</h3> '
     yield f'<span class="quiet">{sections}</span></summary>'
     root = f'<span data-text="root_span_id">{path.root.span_id.hex()}</span>'
     dominant = "" if path.dominant is None else path.dominant.value
@@ -140,31 +150,53 @@ def _table(goal: str, key: str, path: Path, addresses: Mapping[Span, str]) -> It
     yield '<th scope="col">Section</th><th scope="col">Service</th><th scope="col">Known</th>'
     yield "</tr></thead><tbody>"
     origin_ns = path.sections[0].start_ns if path.sections else 0
+    listed = _listed(path)
+    left_out: list[int] = []
     for number, section in enumerate(path.sections):
-        yield _line(number, section, origin_ns, whole_ns, addresses)
-    yield "</tbody></table></details>"
+        if number in listed:
+            yield _line(number, section, origin_ns, whole_ns, addresses)
+        else:
+            left_out.append(section.duration_ns)
+    yield "</tbody></table>"
+    if left_out:
+        words = f"not listed: {len(left_out):,} shorter sections, {duration(sum(left_out))} in all"
+        yield f'<p class="quiet">{words}</p>'
+    yield "</details>"
+
+
+def _listed(path: Path) -> Container[int]:
+    """Positions of the longest sections, the earlier ones of those that are as long."""
+    sizes = [section.duration_ns for section in path.sections]
+    if len(sizes) <= LISTED_SECTIONS:
+        return range(len(sizes))
+    return set(sorted(range(len(sizes)), key=lambda at: -sizes[at])[:LISTED_SECTIONS])
 
 
 def _line(
     number: int, section: Section, origin_ns: int, whole_ns: int, addresses: Mapping[Span, str]
 ) -> str:
     evidence = section.evidence
-    quiet = ' class="quiet"' if evidence is Evidence.MEASURED else ""
+    known = "" if evidence is Evidence.MEASURED else ' class="known"'
     part = share(section.duration_ns, whole_ns)
-    label = swatch(section.label.value, "label")
+    is_seen = 100 * section.duration_ns >= whole_ns
+    bar = (
+        f' class="share" style="--share:{across(section.duration_ns, whole_ns)}"' if is_seen else ""
+    )
+    label = section.label.value
     return (
         f'<tr data-at="sections.{number}" data-span="{section.span.span_id.hex()}">'
-        f'<td class="num quiet">{amount(section.start_ns - origin_ns, "start_ns")}</td>'
-        f'<td class="num">{amount(section.duration_ns, "duration_ns", evidence)}</td>'
-        f'<td class="num share" style="--share:{across(section.duration_ns, whole_ns)}">{part}</td>'
-        f"<td>{label}</td><td>{_linked(section.span, addresses)}</td>"
-        f'<td{quiet} data-text="evidence">{evidence.value}</td></tr>'
+        f"<td>{amount(section.start_ns - origin_ns, 'start_ns')}</td>"
+        f"<td>{amount(section.duration_ns, 'duration_ns', evidence)}</td><td{bar}>{part}</td>"
+        f'<td class="swatch {look(label)}" data-text="label">{label}</td>'
+        f"<td>{_linked(section.span, addresses)}</td>"
+        f'<td{known} data-text="evidence">{evidence.value}</td></tr>'
     )
 
 
 def _linked(span: Span, addresses: Mapping[Span, str]) -> str:
     """The service, which leads to the operation's row."""
-    service = name(span.resource.service, "service")
+    service = span.resource.service
     if span not in addresses:
-        return service
-    return f'<a href="#{addresses[span]}" title="{text(span.name)}">{service}</a>'
+        return name(service, "service")
+    where = f'href="#{addresses[span]}" title="{text(span.name)}"'
+    return f'<a {where} dir="auto" data-text="service">{text(service)}</a>'

@@ -30,10 +30,13 @@ def draw_phases(
 
     Args:
         paths: of the root.
-        schedule: of the root; None leaves the controls out.
+        schedule: of the root; None leaves the controls out, as does a path without phases.
         preset: where a control stands at first.
         number: tells this root's ids from another's.
     """
+    labels = _labels(paths)
+    if not any(_can_change(label, paths) for label in labels):
+        schedule = None
     has_controls = schedule is not None
     yield f'<div class="what-if" data-whole="{paths.root.duration_ns}">'
     if schedule is not None:
@@ -47,7 +50,7 @@ def draw_phases(
     if has_controls:
         yield '<th scope="col" class="control">What if it took</th>'
     yield "</tr></thead><tbody>"
-    for label in _labels(paths):
+    for label in labels:
         yield _line(paths, label, has_controls, preset, number)
     yield "</tbody></table></div>"
     if schedule is not None:
@@ -137,10 +140,13 @@ def _line(
     return f"{row}</tr>"
 
 
+def _can_change(label: str, paths: RootPaths) -> bool:
+    return label in _PHASES and any(one.value == label for one in paths.e2e.totals_ns)
+
+
 def _control(label: str, paths: RootPaths, preset: Preset | None, number: str) -> str:
     """A range of per cents; what has no length of its own to change has none."""
-    on_path = any(one.value == label for one in paths.e2e.totals_ns)
-    if label not in _PHASES or not on_path:
+    if not _can_change(label, paths):
         return '<td class="control quiet"></td>'
     value = round(preset.factor * 100) if preset is not None and preset.label == label else 100
     said = f"{label}: what if it took another time, in per cent of what was observed"

@@ -6,7 +6,7 @@ Without script it is a list of all rows; with it, a tree grid that arrow keys mo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final
 
 from llmlat_processor.model import ExplainedTrace, RootPaths, Span
@@ -16,6 +16,7 @@ from llmlat_processor.views.page.markup import (
     Addresses,
     across,
     amount,
+    figure,
     look,
     name,
     swatch,
@@ -28,6 +29,17 @@ from llmlat_semconv.values import Evidence
 
 SHOWN_OPERATIONS: Final = 10_000
 """More than a browser scrolls through with ease; those on the paths and the longest stay."""
+
+LONG: Final = 300
+"""Rows; those of a longer waterfall are laid out where they are looked at."""
+TOGETHER: Final = 50
+"""Rows that the browser lays out at once, when they come near the window: it watches each such
+group, which for thousands of single rows takes longer than to draw what is seen of them."""
+
+FINEST: Final = 2_000
+"""Parts of the whole: a gap of one is less than a pixel, even on wide screens."""
+DEEP: Final = 12
+"""Levels that leave room for names at the usual indent."""
 
 MOST_TICKS: Final = 6
 
@@ -69,14 +81,25 @@ class Waterfall:
         content_ns = self._placed.content_ns
         line = "" if content_ns is None else f"--content:{across(content_ns, self._whole_ns)};"
         step = f"--tick:{across(_tick_ns(self._whole_ns), self._whole_ns)}"
+        levels = [_level(row) for row in self._rows.drawn]
         kind = "waterfall has-content" if line else "waterfall"
+        if max(levels, default=0) > DEEP:
+            kind += " is-deep"
+        if len(levels) > LONG:
+            kind += " is-long"
         yield f'<div class="{kind}" style="{line}{step}">'
         yield from self._tools()
         yield '<div class="rows" role="treegrid" aria-label="Operations and their phases">'
         yield from self._axis(content_ns)
-        levels = [_level(row) for row in self._rows.drawn]
-        for row, (level, below) in zip(self._rows.drawn, pairwise([*levels, 0]), strict=True):
-            yield self._row(row, level, opens=below > level)
+        below = pairwise([*levels, 0])
+        drawn = (
+            self._row(row, level, opens=next_level > level)
+            for row, (level, next_level) in zip(self._rows.drawn, below, strict=True)
+        )
+        while some := list(islice(drawn, TOGETHER)):
+            yield f'<div class="some" role="rowgroup" style="--rows:{len(some)}">'
+            yield from some
+            yield "</div>"
         yield "</div>"
         yield from _not_drawn(self._rows)
         yield "</div>"
@@ -113,7 +136,7 @@ class Waterfall:
     def _row(self, row: Row, level: int, *, opens: bool) -> str:
         kind = "phase" if row.is_phase else "op"
         marks = f"{' e2e' if row.on_e2e else ''}{' ttft' if row.on_ttft else ''}"
-        expanded = ' aria-expanded="true"' if opens else ""
+        expanded, twist = (' aria-expanded="true"', '<i class="twist"></i>') if opens else ("", "")
         number = self._numbers[row.span]
         at = (
             ""
@@ -121,26 +144,22 @@ class Waterfall:
             else f' id="{self.addresses[row.span]}" data-at="/operations.{number}"'
         )
         parts = [
-            f'<div class="row {kind}{marks}" role="row" aria-level="{level}"{expanded}{at} '
-            f'tabindex="-1" style="--level:{min(level - 1, 24)}">',
-            self._what(row),
-            f'<div class="time" role="gridcell">{_length(row)}</div>',
+            f'<div class="row {kind}{marks}" role="row" aria-level="{level}"{expanded}{at}>',
+            self._what(row, twist),
+            f'<data class="time" role="gridcell"{_length(row)}</data>',
             self._lane(row),
         ]
         if not row.is_phase:
             parts.append(self._facts(row.span, number))
         return "".join([*parts, "</div>"])
 
-    def _what(self, row: Row) -> str:
-        parts = ['<i class="twist"></i>']
+    def _what(self, row: Row, twist: str) -> str:
         if row.is_phase:
-            parts.append(swatch(row.name))
+            parts = [twist, swatch(row.name)]
         else:
-            parts.append(f'<span class="name">{name(row.name, "name")}</span>')
-        service = row.span.resource.service
-        if not row.is_phase:
             shown = "service" if row.service else "unseen"
-            parts.append(f'<span class="{shown}">{name(service, "service")}</span>')
+            service = name(row.span.resource.service, "service", shown)
+            parts = [twist, name(row.name, "name", "name"), service]
         if row.is_error:
             parts.append('<span class="failed">failed</span>')
         if row.evidence not in {None, Evidence.MEASURED}:
@@ -153,7 +172,10 @@ class Waterfall:
         if not row.stretches and not row.is_phase:
             parts.append('<span class="quiet other">other clock</span>')
         colour = f" {look(row.name)}" if row.is_phase else ""
-        parts += [self._bar(stretch, colour) for stretch in _joined(row.stretches)]
+        parts += [
+            self._bar(stretch, colour)
+            for stretch in _joined(row.stretches, self._whole_ns // FINEST)
+        ]
         if any(stretch.start_ns < 0 for stretch in row.stretches):
             parts.append('<b class="before" title="starts before the root">«</b>')
         if any(stretch.end_ns > self._whole_ns for stretch in row.stretches):
@@ -178,28 +200,36 @@ class Waterfall:
 
     def _facts(self, span: Span, number: int) -> str:
         """What stands beside the row once it is chosen: its account on the paths, its id."""
+        span_id = span.span_id.hex()
         told = [
-            f"<span>{amount(size, key)} {_ACCOUNTS[key]}</span>"
+            f"{amount(size, key)} {_ACCOUNTS[key]} · "
             for key, size in self._accounts.get(span, {}).items()
         ]
-        account = f"/{self._where}.operations.{span.span_id.hex()}"
-        told = [f'<span class="account" data-at="{account}">{"".join(told)}</span>'] if told else []
-        told.append(f"<span>clock {name(self._domains[number], 'clock_domain')}</span>")
-        identity = f'<code data-text="span_id">{span.span_id.hex()}</code>'
-        link = f'<a href="#{self.addresses[span]}" class="copy">link to span {identity}</a>'
-        return f'<div class="facts" role="gridcell">{"".join(told)}{link}</div>'
+        account = f'<span data-at="/{self._where}.operations.{span_id}">{"".join(told)}</span>'
+        clock = f"clock {name(self._domains[number], 'clock_domain')} · "
+        identity = f'<code data-text="span_id">{span_id}</code>'
+        link = f'<a class="copy" href="#{self.addresses[span]}">link to span {identity}</a>'
+        said = f"{account if told else ''}{clock}{link}"
+        return f'<div class="facts" role="gridcell">{said}</div>'
 
 
 def _limit(explained: ExplainedTrace) -> int | None:
     return None if len(explained.trace.operations) <= SHOWN_OPERATIONS else SHOWN_OPERATIONS
 
 
-def _joined(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Those that follow each other on one path as one: they differ in label only."""
+def _joined(stretches: Sequence[Stretch], finest_ns: int) -> list[Stretch]:
+    """What an eye can tell apart: no gap under `finest_ns`, nothing wholly under another bar."""
     joined: list[Stretch] = []
     for one in stretches:
-        if joined and joined[-1].on == one.on != OFF and joined[-1].end_ns == one.start_ns:
-            joined[-1] = Stretch(joined[-1].start_ns, one.end_ns, one.on)
+        last = joined[-1] if joined else None
+        if last is not None and (last.start_ns, last.end_ns) == (one.start_ns, one.end_ns):
+            joined[-1] = one
+        elif (
+            last is not None
+            and last.on == one.on != OFF
+            and 0 <= one.start_ns - last.end_ns <= finest_ns
+        ):
+            joined[-1] = Stretch(last.start_ns, one.end_ns, one.on)
         else:
             joined.append(one)
     return joined
@@ -211,7 +241,7 @@ def _level(row: Row) -> int:
 
 def _length(row: Row) -> str:
     key = "" if row.is_phase else "duration_ns"
-    return amount(row.duration_ns, key, row.evidence)
+    return figure(row.duration_ns, key, row.evidence)
 
 
 def _accounts(paths: RootPaths) -> dict[Span, dict[str, int]]:

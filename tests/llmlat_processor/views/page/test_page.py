@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from llmlat_processor.schedule import Operation, Schedule
 from llmlat_processor.views.page import page
 from llmlat_processor.views.page.markup import LOOKS
 from llmlat_processor.views.page.phases import schedule_json
+from llmlat_processor.views.wording import duration
 from llmlat_semconv.phases import Phase
 from llmlat_semconv.values import SectionLabel
 from tests.cases.case_format import Case
@@ -135,6 +137,62 @@ def test_a_what_if_of_the_command_line_stands_in_its_control(asked: str) -> None
 def test_what_no_control_can_say_moves_none(asked: str) -> None:
     html = page([told(process(adviser_spans()), suppositions=[parse(asked)])])
     assert {value for value, _ in re.findall(r'value="(\d+)" data-label="(\w+)"', html)} == {"100"}
+
+
+def test_a_path_without_phases_has_no_controls() -> None:
+    html = drawn(process([span(1, 0, "alone", 0, 5)]))
+    assert "What if it took" not in html
+    assert 'type="application/json"' not in html
+
+
+def test_a_link_from_elsewhere_finds_the_line_of_a_phase() -> None:
+    links = Path("examples/jaeger/jaeger-ui.json").read_text(encoding="utf-8")
+    assert "#p-0-0-#{llmlat.critical_path.dominant_phase}" in links
+    explained = process(adviser_spans())
+    for label in explained.paths.roots[0].e2e.totals_ns:
+        assert f' id="p-0-0-{label.value}"' in drawn(explained)
+
+
+# ── Very much of everything ──────────────────────────────────────────────────────────────────────
+
+
+def test_an_endless_name_is_cut_wherever_it_stands() -> None:
+    endless = Resource({}, service="s" * 100_000, process="p", domain="d" * 100_000, weak=False)
+    spans = [span(at, int(at > 1), "n" * 100_000, 0, 50 - at, endless) for at in range(1, 20)]
+    html = drawn(process(spans))
+    assert len(html) < 300_000
+    assert f"{'n' * 1_000}…<" in html
+
+
+def test_rows_stand_in_groups_of_fifty() -> None:
+    html = drawn(process([span(at, int(at > 1), "step", 0, 500 - at) for at in range(1, 402)]))
+    sizes = [group.count('role="row"') for group in html.split('role="rowgroup"')[1:]]
+    said = [int(size) for size in re.findall(r'"--rows:(\d+)"', html)]
+    assert sizes == said
+    assert max(sizes) == 50
+    assert sum(sizes) == html.count(' aria-level="')
+
+
+def test_gaps_that_no_eye_can_see_are_not_drawn() -> None:
+    steps = [span(at, 1, "step", 10 * at, 10 * at + 9) for at in range(2, 6_002)]
+    html = drawn(process([span(1, 0, "root", 0, 60_020), *steps]))
+    root = html.partition('class="row op')[2].partition('class="row op')[0]
+    assert 0 < root.count('class="bar') < 10
+    one = html.partition(">step<")[2].partition('class="row')[0]
+    assert one.count('class="bar') == 1
+
+
+def test_of_very_many_sections_the_longest_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llmlat_processor.views.page.paths.LISTED_SECTIONS", 3)
+    explained = process(adviser_spans())
+    sections = explained.paths.roots[0].e2e.sections
+    html = drawn(explained)
+    listed = html.partition('data-at="e2e"')[2].partition("</details>")[0]
+    kept = [int(at) for at in re.findall(r'data-at="sections\.(\d+)"', listed)]
+    longest = sorted(section.duration_ns for section in sections)[-3:]
+    assert sorted(sections[at].duration_ns for at in kept) == longest
+    rest = sum(section.duration_ns for section in sections) - sum(longest)
+    assert f"not listed: {len(sections) - 3} shorter sections, {duration(rest)} in all" in listed
 
 
 def test_numbers_that_a_script_would_round_are_written_as_strings() -> None:

@@ -111,4 +111,7 @@ def figure(value_ns: int) -> str:
     unit = ["s", "ms", "µs"][max(0, 3 - (len(str(value_ns)) - 1) // 3)]
     value = Decimal(value_ns / {"s": 10**9, "ms": 10**6, "µs": 10**3}[unit])
     places = Decimal("0.01") if value < 10 else Decimal("0.1") if value < 100 else Decimal(1)
-    return f"{value.quantize(places, ROUND_HALF_EVEN)} {unit}"
+    written = value.quantize(places, ROUND_HALF_EVEN)
+    if written == 1_000 and unit != "s":
+        return f"1.00 {'s' if unit == 'ms' else 'ms'}"
+    return f"{written} {unit}"
