@@ -278,9 +278,12 @@ class Exchange:
         same_clock = callee.host == self.call.host
         whole = next((s for s in found if not _stands(edge[0], s)), found[0])
         last_byte = not clipped and not edge[0].place_of("decode", "detokenize")
+        place = callee.place_of("relay") or (0, 0)  # A gateway learns late that it has sent all.
+        late = 0 if clipped else place[1] - place[0] + callee.durations.get("relay", 0)
         if not same_clock:
-            return Callee(whole, ends_with_last_byte=last_byte)
-        return Callee(whole, callee.start, instants[found.index(whole)], last_byte)
+            return Callee(whole, ends_with_last_byte=last_byte, bounded=late)
+        end = instants[found.index(whole)]
+        return Callee(whole, callee.start, end, last_byte, bounded=late)
 
     def to(self, callee: Operation, at: Operation, instant: int) -> list[Section]:
         """Sections from a callee's start to an instant in it or in one of its descendants."""
@@ -299,7 +302,7 @@ class Exchange:
             if place and callee.start is not None and callee.end is not None:
                 overlap = callee.end - place[0] if phase == "finalize" else place[1] - callee.start
             else:
-                overlap = need - len(taken)
+                overlap = need - len(taken) - (callee.bounded if phase == "send" else 0)
                 if clipped:  # no more than the whole call needs
                     overlap = min(overlap, self.oracle.lent.get(self.call, 0))
             overlap = min(len(own), max(0, overlap))
@@ -307,6 +310,7 @@ class Exchange:
         send = self.under("send")
         if not clipped:
             self.oracle.lent[self.call] = len(set(taken) & set(send))
+        callee = callee.giving_way(len(mine) + len(taken))
         surplus = len(mine) + len(taken) - callee.amount
         if surplus < 0:
             return None

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from tests.properties.oracle_facts import Operation, Section, engine_phases, order_of
+from tests.properties.oracle_facts import (
+    Operation,
+    Section,
+    engine_phases,
+    merged,
+    order_of,
+    without_first,
+)
 
 LAST_OUTPUTS: Final = ("decode", "detokenize", "relay")
 STREAMING: Final = ("first_content", "stream")
@@ -20,11 +27,18 @@ class Callee:
     end: int | None = None
     ends_with_last_byte: bool = False
     is_part: bool = False
+    bounded: int = 0
 
     @property
     def amount(self) -> int:
         """C."""
         return sum(section.amount for section in self.sections)
+
+    def giving_way(self, room: int) -> Callee:
+        """Without what is only an upper bound at its end, as far as there is no room for it."""
+        excess = min(self.bounded, max(0, self.amount - room))
+        kept = merged(without_first(excess, self.sections[::-1])[::-1])
+        return replace(self, sections=kept)
 
 
 def reported(call: Operation, room: int | None, clipped: bool) -> Callee:

@@ -56,9 +56,25 @@ def _output(tree: Tree, callee: Node, account: Account) -> Account | Slice:
     if holder is None or holder.facts is None or holder.facts.last_output_ns is None:
         return account
     at_ns = holder.facts.last_output_ns
-    if holder is callee and (not callee.joined or callee.joined[0].until_ns <= at_ns):
-        return cut(account, 0, callee.end_ns - at_ns)  # nothing that ran on hides anything
+    if holder is callee and not _is_hidden(callee, at_ns):
+        return cut(account, 0, callee.end_ns - at_ns)
     return Walk(tree, frames_down(_chain(callee, holder), at_ns, Extent.WHOLE)).run()
+
+
+def _is_hidden(callee: Node, at_ns: int) -> bool:
+    """Whether something that ran on after the last output hides what came before it."""
+    return any(
+        child.until_ns > at_ns and not _is_only_open(child, at_ns) for child in callee.joined
+    )
+
+
+def _is_only_open(child: Node, at_ns: int) -> bool:
+    """Whether a gateway's call had given its last event by then, and was only not closed yet."""
+    facts = child.facts
+    if child.call is None or facts is None:
+        return False
+    finalized_ns = child.until_ns - facts.total_ns(SectionLabel.FINALIZE)
+    return min(finalized_ns, child.last_content_ns) <= at_ns
 
 
 def _first(tree: Tree, callee: Node, account: Account) -> Account | Slice | None:

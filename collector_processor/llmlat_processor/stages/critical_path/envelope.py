@@ -161,6 +161,8 @@ def lend(node: Node, offer: Offer, parts: Sequence[Part], needed_ns: int) -> Loa
     for label in (_FINALIZE, _SEND):
         if label is _FINALIZE and not offer.last_byte:
             continue
+        if label is _SEND:  # Upper bounds give way before that.
+            needed_ns -= offer.bounded_ns
         available = own_ns(node, parts, label)
         loans[label] = min(available, shown.get(label, max(0, needed_ns)))
         needed_ns -= loans[label]

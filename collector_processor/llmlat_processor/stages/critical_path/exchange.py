@@ -51,7 +51,7 @@ def exchange_whole(tree: Tree, node: Node, parts: list[Part]) -> list[Part]:
     envelope = _envelope_of(node, parts, offer)
     if call.has_bounds_within and offer.total_ns > envelope.total_ns:
         offer = offer.giving_way()
-    needed_ns = offer.sure_ns - envelope.total_ns
+    needed_ns = offer.total_ns - envelope.total_ns
     loans = lend(node, offer, parts, needed_ns)
     room_ns = envelope.total_ns + sum(loans.values())
     tolerance_ns = tree.epsilon_ns(node, offer.node) + tree.tail_ns

@@ -39,6 +39,8 @@ NESTED: Final[Mapping[SectionLabel, tuple[SectionLabel, ...]]] = {
     for phase, facts in FACTS.items()
     if facts.nested_in
 }
+
+
 def _in_turn() -> Iterable[Phase]:
     """The phases of the contract, in its order; a gateway's call ends as any client's does.
 
@@ -248,6 +250,13 @@ class Facts:
                     self.nested = _apart(sorted((*self.nested, interval)))
                     del self.durations[label]
                     break
+
+    def put(self, places: Iterable[Interval]) -> None:
+        """Durations turn out to have places."""
+        for _, end, label, _ in places:
+            del self.durations[label]
+            self.note_output(label, end)
+        self.outer = _apart(sorted((*self.outer, *places)))
 
     def note_output(self, label: SectionLabel, end_ns: int) -> None:
         """A phase ends here; for some phases that is the first or the last output."""

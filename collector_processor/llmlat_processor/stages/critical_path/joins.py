@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from operator import attrgetter
 
+from llmlat_processor.model import SERVER
 from llmlat_processor.stages.critical_path.calls import is_one_way
 from llmlat_processor.stages.critical_path.predecessors import relationship
 from llmlat_processor.stages.critical_path.tree import NOBODY, Node, Tree
@@ -114,7 +115,9 @@ class _Joining:
         return not is_late
 
     def _outlive(self, parent: Node, child: Node) -> None:
-        self._tree.find(FindingKind.OUTLIVED_PARENT, child, child.end_ns - parent.end_ns, parent)
+        if not _is_background(parent, child):
+            late_ns = child.end_ns - parent.end_ns
+            self._tree.find(FindingKind.OUTLIVED_PARENT, child, late_ns, parent)
         latest = child.end_ns - self._tree.epsilon_ns(parent)
         ancestor = self._heights.nearest(parent, latest)
         if ancestor is not None:
@@ -138,6 +141,20 @@ class _Joining:
             )
         first = bisect_left(self._ends, child.start_ns)
         return first < len(self._ends) and self._ends[first] <= child.end_ns
+
+
+def _is_background(parent: Node, child: Node) -> bool:
+    """Whether a server has answered, and does something else afterwards, as it is meant to.
+
+    Our span of one ends with its last byte; an engine's does not say. What begins after that kept
+    nobody waiting, nor what is no call and goes on: a listener for the caller's leaving.
+    """
+    facts = parent.facts
+    if parent.span.kind != SERVER or facts is None or not facts.ours:
+        return False
+    if facts.boundary and not facts.is_gateway:
+        return False
+    return child.start_ns >= parent.end_ns or (child.facts is None and child.call is None)
 
 
 class _Heights:

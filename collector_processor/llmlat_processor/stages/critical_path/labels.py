@@ -29,6 +29,10 @@ Stretch = tuple["SectionLabel | None", Evidence, int, int]
 LAST: Final = len(CONTRACT_ORDER) + 1
 """After every phase of the contract."""
 
+_ADMISSION: Final = SectionLabel.ADMISSION
+_ROUTE: Final = SectionLabel.ROUTE
+_RELAY: Final = SectionLabel.RELAY
+_AROUND: Final = {_ADMISSION, _ROUTE, _RELAY}
 _DERIVED: Final = Evidence.DERIVED
 _MEASURED: Final = Evidence.MEASURED
 
@@ -52,8 +56,10 @@ def label_gaps(
     facts = node.facts
     if facts is not None and facts.durations:
         if whole:
-            free = sum(hi - lo for row in rows for label, _, lo, hi in row if label is None)
-            facts.overflow_ns = max(0, sum(facts.durations.values()) - free - epsilon_ns)
+            facts.overflow_ns = _overflow_ns(facts, rows, epsilon_ns)
+            if facts.overflow_ns and not node.leaf and _is_put_around(node, facts):
+                rows = _positioned(node, gaps)
+                facts.overflow_ns = _overflow_ns(facts, rows, epsilon_ns)
         if not facts.overflow_ns:
             beyond = next((each for each in facts.outer if gaps and each[0] >= gaps[-1][1]), None)
             limit = CONTRACT_ORDER[beyond[2]] if beyond is not None else LAST
@@ -61,6 +67,44 @@ def label_gaps(
             if whole:
                 _note_outputs(facts, rows)
     return [[(node, label, ev, hi - lo) for label, ev, lo, hi in row] for row in rows]
+
+
+def _overflow_ns(facts: Facts, rows: list[list[Stretch]], epsilon_ns: int) -> int:
+    free = sum(hi - lo for row in rows for label, _, lo, hi in row if label is None)
+    return max(0, sum(facts.durations.values()) - free - epsilon_ns)
+
+
+# A gateway's phases may have children within: `relay` what its call does after the last event, and
+# `admission` whatever was asked to let the request in. Their durations then do not fit what the
+# gateway owns itself, and need not: where they lie is known.
+#
+#   gateway   |admission|route|                          |       relay       |
+#   children       ──           call ────────────────────────finalize──
+
+
+def _is_put_around(node: Node, facts: Facts) -> bool:
+    """Give a gateway's durations their places, at its two ends; whether that could be done."""
+    waiting = dict(facts.durations)
+    if not facts.is_gateway or not waiting.keys() <= _AROUND:
+        return False
+    places: list[Interval] = []
+    at_ns, end_ns = node.start_ns, node.end_ns
+    placed = {label: end for _, end, label, _ in facts.outer}
+    for label in (_ADMISSION, _ROUTE):
+        if label in waiting:
+            places.append((at_ns, at_ns + waiting[label], label, _MEASURED))
+            at_ns += waiting[label]
+        elif label in placed:
+            at_ns = placed[label]
+        else:
+            break  # What comes after it begins nobody knows where.
+    if _RELAY in waiting:
+        end_ns -= waiting[_RELAY]
+        places.append((end_ns, node.end_ns, _RELAY, _MEASURED))
+    if len(places) != len(waiting) or at_ns > end_ns:
+        return False
+    facts.put(places)
+    return True
 
 
 def _positioned(node: Node, gaps: Sequence[Gap]) -> list[list[Stretch]]:

@@ -53,7 +53,7 @@ class Offer:
             return self
         pieces = list(flatten(Account([self.parts])))
         bounded = sum(piece[3] for piece in pieces if piece[2] is Evidence.BOUNDED)
-        return replace(self, parts=pieces, bounded_ns=bounded)
+        return replace(self, parts=pieces, bounded_ns=self.bounded_ns + bounded)
 
     def fitted(self, room_ns: int) -> list[Part]:
         """The parts in at most `room_ns`: bounded durations give way, then the last sections."""
@@ -80,7 +80,9 @@ def whole_offer(node: Node, call: Call) -> Offer | None:
     """From the callee's start to its last output; best evidence wins: a span, else a report."""
     callee = call.callee
     if callee is not None and callee.output is not None:
-        return Offer(callee, callee.output, callee.output.total_ns, 0, _ends_at_last_byte(callee))
+        total_ns = callee.output.total_ns
+        bounded_ns = min(_relayed_ns(callee), total_ns)
+        return Offer(callee, callee.output, total_ns, bounded_ns, _ends_at_last_byte(callee))
     return _reported(node, node.facts, None)
 
 
@@ -144,6 +146,18 @@ def _take_out_of_envelopes(sizes: dict[SectionLabel, int], is_whole: bool) -> No
         if not is_whole and size > inner_ns:
             sizes[label] = size - inner_ns
         inner_ns = max(0, inner_ns - size)
+
+
+def _relayed_ns(callee: Node) -> int:
+    """How much of a gateway's account is only an upper bound: from its last event from upstream on.
+
+    It knows when its server's `send` returned, and the last byte may have arrived before: a busy
+    machine can keep it waiting for as long as it likes.
+    """
+    facts = callee.facts
+    if facts is None or (facts.overflow_ns and SectionLabel.RELAY in facts.durations):
+        return 0
+    return facts.total_ns(SectionLabel.RELAY)
 
 
 def _ends_at_last_byte(callee: Node) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from llmlat_processor.model import Assumptions
 from llmlat_semconv import attributes as names
 from llmlat_semconv.phases import Phase
-from tests.cases.case_format import EXACT
+from tests.cases.case_format import EXACT, Json
 from tests.llmlat_processor.stages.critical_path.callers import CALLER, served, tolerant
 from tests.llmlat_processor.stages.spans import (
     amounts,
@@ -218,3 +218,71 @@ def test_envelopes_stand_under_their_own_names_where_the_callee_is_rejected() ->
     standing = ["c send 10", "c wait 50", "c stream 30", "c finalize 10"]
     assert amounts(found) == standing
     assert amounts(found, "ttft") == standing[:2]
+
+
+# ── A gateway on a busy machine ──────────────────────────────────────────────────────────────────
+
+
+#   c      send 10     wait 50 + stream 30                 finalize 10
+#   g          |route 20|      upstream 50     |   relay   |
+def gateway(relay: float, upstream: float = 50, **keys: object) -> list[Json]:
+    """A gateway that knows late that its last byte has gone."""
+    sent = 20 + upstream
+    place = {"kind": "server", "boundary": "gateway", "host": "gateway", **keys}
+    return [
+        row("g", "c", 5, 5 + sent + relay, **place),
+        phase(Phase.ADMISSION, "g", 5, 15),
+        phase(Phase.ROUTE, "g", 15, 25),
+        row("u", "g", 25, 5 + sent, host=place["host"], kind="client"),
+        phase(Phase.RELAY, "g", 5 + sent, 5 + sent + relay),
+    ]
+
+
+@pytest.mark.parametrize(("host", "send", "relay"), [("gateway", 10, 20), ("one", 5, 25)])
+def test_a_gateway_that_learns_late_that_its_last_byte_has_gone_proves_nothing(
+    host: str, send: int, relay: int
+) -> None:
+    """What there was no time for is cut; one clock shows what overlaps."""
+    caller = [{**each, "host": "one"} for each in CALLER]
+    found = explained(*caller, *({**each, "host": host} for each in gateway(70)))
+    assert findings(found) == []
+    assert amounts(found) == [
+        f"c send {send}",
+        "g admission 10",
+        "g route 10",
+        "u work 50",
+        f"g relay {relay}",
+    ]
+
+
+def test_a_gateway_whose_upstream_alone_took_longer_than_its_caller_waited_is_said() -> None:
+    found = explained(*CALLER, *gateway(10, upstream=90))
+    assert [line.split()[0] for line in findings(found)] == ["negative_transit"]
+
+
+def test_what_a_gateway_relays_into_the_callers_finalize_is_lent_before_it_is_cut() -> None:
+    found = explained(*CALLER, *gateway(15))
+    assert findings(found) == []
+    lines = amounts(found)
+    assert "g relay 15" in lines
+    assert "c finalize 5" in lines
+
+
+#   g          |     |          u           |fin|   |        its last byte goes before u is closed
+#              5     25                    55  65  70
+@pytest.mark.parametrize("first", [{}, {"first_content": 1}], ids=["placed", "one only lasted"])
+def test_a_call_that_is_closed_after_the_last_byte_is_on_the_path(first: dict[str, int]) -> None:
+    found = explained(
+        *CALLER,
+        row("g", "c", 5, 70, kind="server", boundary="gateway", host="gateway"),
+        chat("u", "g", 25, 65, host="gateway", phases=first),
+        phase(Phase.WAIT, "u", 25, 40, host="gateway"),
+        phase(Phase.STREAM, "u", 41, 55, host="gateway"),
+        phase(Phase.FINALIZE, "u", 55, 65, host="gateway"),
+        phase(Phase.RELAY, "g", 55, 60, host="gateway"),
+    )
+    assert findings(found) == []
+    lines = amounts(found)
+    assert "u wait 15" in lines
+    assert "u stream 14" in lines
+    assert "u finalize 5" in lines

@@ -306,3 +306,32 @@ def test_ids_that_cannot_be_read_join_nothing(ids: Any) -> None:
     made = spans(row("R", None, 0, 100, **joins()), row("a", "R", 10, 80, **ASYNC))
     made[0].events[0].attributes = {names.LLMLAT_JOIN_SPAN_IDS: ids}
     assert on_path(outcome_of(made)) == {"R"}
+
+
+#   g    ├──────────────────────┤ last byte
+#   x                  ├────────────────┤
+@pytest.mark.parametrize(
+    ("server", "child", "said"),
+    [
+        ({"boundary": "gateway"}, row("x", "g", 120, 150, op="chat"), []),
+        ({"boundary": "gateway"}, row("x", "g", 20, 101), []),
+        ({"boundary": "gateway"}, row("x", "g", 20, 150, op="chat"), ["outlived_parent of x 50"]),
+        ({"boundary": "gateway", "kind": "internal"}, row("x", "g", 120, 150), None),
+        ({"boundary": "engine"}, row("x", "g", 120, 150), None),
+        ({}, row("x", "g", 120, 150), None),
+    ],
+    ids=[
+        "a call in the background",
+        "a listener for the caller's leaving",
+        "a call that goes on",
+        "no server",
+        "an engine",
+        "a server whose end is not its last byte",
+    ],
+)
+def test_what_a_server_does_after_its_last_byte_is_no_finding(
+    server: dict[str, object], child: Json, said: list[str] | None
+) -> None:
+    found = explained(row("g", None, 0, 100, **{"kind": "server", **server}), child)
+    assert findings(found) == (["outlived_parent of x 50"] if said is None else said)
+    assert "x" not in {line.split()[0] for line in placed(found)}

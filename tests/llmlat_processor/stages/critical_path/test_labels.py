@@ -232,3 +232,66 @@ def test_a_gateways_call_is_finalized_after_its_stream() -> None:
         "upstream_stream",
         "finalize",
     ]
+
+
+# ── A gateway's phases around its children ───────────────────────────────────────────────────────
+
+
+def of_gateway(*children: Json, **phases: float) -> tuple[list[str], list[str]]:
+    """Sections and findings of a gateway's span that is the whole trace."""
+    found = explained(row("g", None, 0, 30, boundary="gateway", phases=phases), *children)
+    return placed(found), findings(found)
+
+
+#   g   |adm|route|                    |  relay   |
+#   c             ├──────────────finalize──┤
+def test_a_relay_during_which_the_call_is_finalized_is_no_overflow() -> None:
+    call = row("c", "g", 5, 26, kind="client")
+    assert of_gateway(call, admission=3, route=2, relay=10) == (
+        ["g admission 0..3", "g route 3..5", "c work 5..26", "g relay 26..30"],
+        [],
+    )
+
+
+#   g   |      admission      |                   |
+#   a      ├─────────────┤            c ├────┤
+def test_an_admission_that_asks_somebody_is_no_overflow() -> None:
+    asked = row("a", "g", 2, 14), row("c", "g", 20, 29, kind="client")
+    assert of_gateway(*asked, admission=16, route=3) == (
+        [
+            "g admission 0..2",
+            "a work 2..14",
+            "g admission 14..16",
+            "g route 16..19",
+            "g unobserved 19..20",
+            "c work 20..29",
+            "g unobserved 29..30",
+        ],
+        [],
+    )
+
+
+def test_a_duration_beside_a_placed_one_lies_next_to_it() -> None:
+    placed_one = phase(Phase.ADMISSION, "g", 0, 4)
+    call = row("c", "g", 5, 29, kind="client")
+    assert of_gateway(placed_one, call, route=3) == (
+        ["g admission 0..4", "g route 4..5", "c work 5..29", "g unobserved 29..30"],
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    "phases",
+    [
+        {"admission": 12, "route": 9, "relay": 10},
+        {"route": 20},
+        {"admission": 5, "relay": 5, "prefill": 20},
+    ],
+    ids=["longer than the span", "begins nobody knows where", "another phase"],
+)
+def test_what_cannot_lie_around_the_children_is_left_out_and_said(
+    phases: dict[str, float],
+) -> None:
+    sections, said = of_gateway(row("c", "g", 5, 26, kind="client"), **phases)
+    assert sections == ["g unobserved 0..5", "c work 5..26", "g unobserved 26..30"]
+    assert [line.split()[0] for line in said] == ["phase_overflow"]
