@@ -27,7 +27,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from bench.instrumentations import Instrumentation
-from bench.otel_spans import dropping_provider, runtime_of
+from bench.otel_spans import dropping_provider, plain_maker, runtime_of, spans_of
 from bench.progress import Progress
 from bench.report import Goal, Report, Table
 from bench.timing import interleaved
@@ -81,17 +81,19 @@ class Gateway:
         if served is not None:
             served.upstream_ended(now_ns())
 
-    def call(self, times: int) -> None:
-        """Ask."""
-        self._loop.run_until_complete(self._ask(times))
+    def call(self, times: int, then: Callable[[], None] | None = None) -> None:
+        """Ask, and do something after each answer."""
+        self._loop.run_until_complete(self._ask(times, then))
 
     def call_and_stamp(self, times: int) -> None:
         """The same: there is nothing to stamp."""
         self.call(times)
 
-    async def _ask(self, times: int) -> None:
+    async def _ask(self, times: int, then: Callable[[], None] | None) -> None:
         for _ in range(times):
             await self.asked(_scope(), _receive, _send)
+            if then is not None:
+                then()
 
 
 async def _receive() -> dict[str, object]:
@@ -162,9 +164,19 @@ def _measured(gateway: Gateway, count: int, progress: Progress, rounds: int, wha
         contenders[mode] = turns.of(ours, work, runtime_of(phases, phase_min_ns=1_000_000))
     silent = TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False)
     contenders[_UNSAMPLED] = turns.of(ours, work, runtime_of(PhasesMode.SPANS, provider=silent))
-    contenders[_FLOOR], _ = turns.of_plain_spans(ours, PhasesMode.ATTRIBUTES, count)
+    make = _span_alone(gateway, ours)
+    contenders[_FLOOR] = turns.of(None, lambda: gateway.call(count, make))
     with turns.settled():
         return Added.of(interleaved(contenders, progress.rounds(f"gateway, {what}", rounds)), count)
+
+
+def _span_alone(gateway: Gateway, ours: Instrumentation) -> Callable[[], None]:
+    """OpenTelemetry's making of the span that we make of a request."""
+    ours.put_in()
+    try:
+        return plain_maker(spans_of(PhasesMode.ATTRIBUTES, lambda: gateway.call(1)))
+    finally:
+        ours.take_out()
 
 
 def _theirs(gateway: Gateway) -> Instrumentation:

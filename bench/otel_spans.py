@@ -80,17 +80,15 @@ def plain_maker(
 ) -> Callable[[], None]:
     """Makes the same operation and phases: as many spans, with the same names and attributes."""
     tracer = dropping_provider(processor).get_tracer(__name__)
-    operation, *phases = spans
+    # A span's own attributes take twice as long to copy as the dictionary that one is made of.
+    operation, *phases = [(span.name, span.kind, dict(span.attributes or {})) for span in spans]
 
     def make() -> None:
-        parent = tracer.start_span(
-            operation.name, None, operation.kind, operation.attributes, start_time=1
-        )
+        name, kind, attributes = operation
+        parent = tracer.start_span(name, None, kind, attributes, start_time=1)
         context = set_span_in_context(parent)
-        for phase in phases:
-            tracer.start_span(phase.name, context, phase.kind, phase.attributes, start_time=1).end(
-                2
-            )
+        for name, kind, attributes in phases:
+            tracer.start_span(name, context, kind, attributes, start_time=1).end(2)
         parent.end(2)
 
     return make

@@ -58,6 +58,9 @@ BOUNDARIES = (
         fix="hand the recording to core/emit.py",
         free=(  # propagation carries no signal, and types are named where a span is handed on
             "opentelemetry.trace.INVALID_SPAN",
+            "opentelemetry.trace.NonRecordingSpan",
+            "opentelemetry.trace.SpanContext",
+            "opentelemetry.trace.TraceFlags",
             "opentelemetry.metrics.MeterProvider",
             "opentelemetry.trace.propagation",
             "opentelemetry.trace.Span",

@@ -70,13 +70,15 @@ class _Way:
     Attributes:
         ours: Our own provider, if there is one.
         is_shut: Whether it was shut down; no other is made then.
+        patience_s: How long applications that end are still held up for nothing.
         refused: What the environment says of exporters and cannot be used.
     """
 
-    __slots__ = ("inherited", "is_shut", "ours", "refused")
+    __slots__ = ("inherited", "is_shut", "ours", "patience_s", "refused")
 
     def __init__(self) -> None:
         self.ours: _Ours | None = None
+        self.patience_s = EXIT_TIMEOUT_S
         self.is_shut = False
         self.refused: dict[str, None] = {}
         # A parent's connections are never closed by a child: gRPC may wait there forever.
@@ -87,6 +89,7 @@ class _Way:
         if self.ours is not None:
             self.inherited.append(self.ours)
         self.ours = None
+        self.patience_s = EXIT_TIMEOUT_S
 
 
 class _Errands:
@@ -236,9 +239,18 @@ def _shutdown(timeout_s: float) -> bool:
 
 
 def _flush_ours() -> None:
-    """An application has ended: others of this process may go on."""
-    if _way.ours is not None:
-        _wait(_way.ours.flush, EXIT_TIMEOUT_S)
+    """An application has ended: others of this process may go on, and end, and begin again.
+
+    A dead destination costs all of them together what it costs one.
+    """
+    ours, way, clock = _way.ours, _way, runtime().clock
+    if ours is None or way.patience_s <= 0:
+        return
+    begun_ns = clock.now_ns()
+    if _wait(ours.flush, way.patience_s):
+        way.patience_s = EXIT_TIMEOUT_S
+    else:
+        way.patience_s -= (clock.now_ns() - begun_ns) / _NS_PER_S
 
 
 def _leave() -> None:

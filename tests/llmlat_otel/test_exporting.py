@@ -18,6 +18,7 @@ from llmlat_otel.exporting import (
     shutdown,
     shutdown_async,
 )
+from llmlat_otel.testing import MS, ManualClock, recorded
 
 
 class Provider:
@@ -176,3 +177,34 @@ def test_a_child_has_no_provider_yet_and_keeps_the_connections_of_its_parent(our
     exporting._renew()
     assert destinations() is None
     assert [each.provider for each in exporting._way.inherited] == [ours]
+
+
+# Applications that end before the process does
+
+
+def held_up(monkeypatch, *flushes):
+    """For how long each of some lifespans may wait: (seconds that its flush takes, its success)."""
+    clock = ManualClock()
+    waits: list[float] = []
+
+    def wait(_, timeout_s):
+        took_s, is_done = flushes[len(waits)]
+        waits.append(timeout_s)
+        clock.advance(round(took_s * 1000) * MS)
+        return is_done
+
+    monkeypatch.setattr(exporting, "_wait", wait)
+    with recorded(clock=clock):
+        for _ in flushes:
+            exporting._flush_ours()
+    return waits
+
+
+def test_applications_that_end_one_after_another_wait_together_for_a_dead_collector(
+    ours, monkeypatch
+):
+    assert held_up(monkeypatch, *[(1, False)] * 9) == [3.0, 2.0, 1.0]
+
+
+def test_what_arrives_gives_the_next_application_all_of_its_time(ours, monkeypatch):
+    assert held_up(monkeypatch, (1, False), (1, True), (3, False), (3, False)) == [3.0, 2.0, 3.0]

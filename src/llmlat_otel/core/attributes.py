@@ -124,9 +124,15 @@ def of_target(request: Request) -> Attributes:
 
 def of_operation(boundary: Boundary, anchor: Anchor) -> Attributes:
     """Attributes of every operation span: contract, boundary, and how its clock maps to wall."""
+    attributes = of_clock(anchor)
+    attributes[names.LLMLAT_BOUNDARY_NAME] = boundary.value
+    return attributes
+
+
+def of_clock(anchor: Anchor) -> Attributes:
+    """The same of one whose boundary is known only when it is over."""
     return {
         names.LLMLAT_CONTRACT_VERSION: CONTRACT_VERSION,
-        names.LLMLAT_BOUNDARY_NAME: boundary.value,
         names.LLMLAT_CLOCK_ANCHOR_MONOTONIC: anchor.monotonic_ns,
         names.LLMLAT_CLOCK_ANCHOR_WALL: anchor.wall_ns,
         names.LLMLAT_CLOCK_ANCHOR_UNCERTAINTY: anchor.uncertainty_ns,

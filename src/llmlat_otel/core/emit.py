@@ -24,6 +24,7 @@ from llmlat_semconv.phases import Phase, duration_attribute
 from llmlat_semconv.spans import attempt_span_name, inference_span_name, phase_span_name
 from llmlat_semconv.values import AttemptReason, Boundary
 
+_OFF, _SPANS = PhasesMode.OFF, PhasesMode.SPANS  # Looking them up takes 0.2 µs before 3.12.
 _PHASE_SPAN_NAMES: Final = {phase: phase_span_name(phase.value) for phase in Phase}
 
 
@@ -217,6 +218,10 @@ class Emitter:
         if opened.is_ours and opened.span.is_recording():
             opened.span.end()
 
+    def output(self) -> Output:
+        """Where spans go now."""
+        return self._outputs.spans()
+
     def current(self, anchor: Anchor) -> OpenSpan:
         """The current span, whoever opened it."""
         span = trace.get_current_span()
@@ -341,11 +346,10 @@ class Emitter:
         durations: dict[str, float] | None,
     ) -> None:
         """Write a phase as a span, or add it to what its parent is to say, if it says anything."""
-        mode = self._settings.phases
-        if mode is PhasesMode.OFF:
+        mode, duration_ns = self._settings.phases, interval.end_ns - interval.start_ns
+        if mode is _OFF:
             return
-        duration_ns = interval.end_ns - interval.start_ns
-        is_span = mode is PhasesMode.SPANS and duration_ns >= self._settings.phase_min_ns
+        is_span = mode is _SPANS and duration_ns >= self._settings.phase_min_ns
         if is_span or durations is None:
             _write_phase_span(parent, interval, sequence)
         else:

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Final
 
-from opentelemetry import context as contexts
 from opentelemetry.context import Context
 
 from llmlat_otel.core import attempt, propagation, server_spans
@@ -28,7 +27,14 @@ from llmlat_otel.core.guard import guarded
 from llmlat_otel.core.lifespans import Lifespan
 from llmlat_otel.core.runtime import Runtime, runtime
 from llmlat_otel.core.server_spans import Answer
-from llmlat_otel.core.serving import NO_BYTES, Served, Waiting, request_underway, serving
+from llmlat_otel.core.serving import (
+    NO_BYTES,
+    Served,
+    Waiting,
+    request_heard,
+    request_underway,
+    serving,
+)
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -57,7 +63,8 @@ def arrived(app: object, scope: Scope, receive: Receive, send: Send) -> Exchange
         return None
     # An application within another one is called as that is served; one that is asked by a client
     # in this process is called as a request is being sent.
-    if request_underway() is not None and attempt.underway.get() is None:
+    served = request_underway()
+    if served is not None and attempt.underway.get() is None and served.is_asked_by(scope):
         return None
     sdk = runtime()
     excluded = sdk.settings.excluded_urls
@@ -76,20 +83,20 @@ def _parents(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Those of a request's headers that name its parent; a list may come in several of them."""
     found: dict[str, str] = {}
     for name, value in headers:
-        known = _PARENTS.get(name)
-        if known is not None:
-            before = found.get(known)
-            said = value.decode("latin-1")
-            found[known] = said if before is None else f"{before},{said}"
+        if name in _PARENTS:
+            known, said = _PARENTS[name], value.decode("latin-1")
+            found[known] = f"{found[known]},{said}" if known in found else said
     return found
 
 
 class Exchange:
     """One request and its response. All but its coroutines is called under the guard.
 
+    Nothing has begun until the application runs: what is never awaited has never been.
+
     Args:
         sdk: The running SDK.
-        app: Answers it.
+        app: Answers it, with all its layers.
         scope: Of the request.
         receive: The server's.
         send: The server's.
@@ -97,6 +104,7 @@ class Exchange:
 
     __slots__ = (
         "_anchor",
+        "_app",
         "_before",
         "_context",
         "_has_trailers",
@@ -104,12 +112,14 @@ class Exchange:
         "_is_outside",
         "_is_theirs_told",
         "_is_told",
+        "_now_ns",
         "_opened",
         "_over_ns",
         "_pass_on",
         "_receive",
         "_scope",
         "_sdk",
+        "_sending_before",
         "_served",
         "_served_before",
         "_status",
@@ -119,12 +129,14 @@ class Exchange:
         self, sdk: Runtime, app: object, scope: Scope, receive: Receive, send: Send
     ) -> None:
         self._sdk = sdk
+        self._app = app
         self._scope = scope
         self._receive = receive
         self._pass_on = send
         self._before: Context | None = None
         self._context: Context | None = None
         self._served_before: Served | None = None
+        self._sending_before: attempt.Owner | attempt.Passage | None = None
         self._status: int | None = None
         self._has_trailers = False
         self._is_last = False
@@ -134,38 +146,17 @@ class Exchange:
         self._is_theirs_told = False
         self._anchor = sdk.clock.anchor()
         self._opened: OpenSpan | None = None
-        self._served = Served(sdk.clock.now_ns())
-        self._open(app)
-
-    def _open(self, app: object) -> None:
-        """Open the request's span, unless there is one, or is to be one further in."""
-        emitter, served = self._sdk.emitter, self._served
-        named, earlier = _parents(self._scope["headers"]), serving.get()
-        served.traceparent = named.get(propagation.TRACEPARENT)
-        if earlier is not None and not earlier.is_over:
-            earlier = None
-        current = emitter.current(self._anchor)
-        if server_spans.is_servers(current, earlier):
-            self._opened = current
-        elif makes_spans(app, emitter.their_provider()):
-            return
-        else:
-            parent, method = server_spans.parent_of(named, earlier), self._scope["method"]
-            self._opened = server_spans.opened(current, method, parent, served.received_ns)
-        guarded(TARGET, self._identify, self._opened)
-
-    def _identify(self, opened: OpenSpan) -> None:
-        self._served.is_heard = opened.is_recording
-        self._served.trace_id = opened.span.get_span_context().trace_id
+        self._now_ns = sdk.clock.now_ns
+        self._served = Served(self._now_ns(), scope)
 
     # The application
 
     async def run(self, app: App) -> Any:
         """Have the application answer."""
+        guarded(TARGET, self._begin)
         receive, send = self._receive, self._pass_on
         if self._served.is_heard:
             receive, send = self.receive, self.send
-        guarded(TARGET, self._begin)
         try:
             result = await app(self._scope, receive, send)
         except BaseException as error:
@@ -175,11 +166,48 @@ class Exchange:
         return result
 
     def _begin(self) -> None:
+        self._serve()
+        opened = self._open()
+        if opened is None:
+            return
+        self._opened = opened
+        self._served.is_heard = opened.is_recording
+        self._served.trace_id = opened.span.get_span_context().trace_id
+        if opened.is_ours:
+            self._context = opened.context
+            self._before = propagation.enter(opened.context)
+
+    def _open(self) -> OpenSpan | None:
+        """The request's span: one that there is, or our own; None if one is made further in."""
+        emitter, served, earlier = self._sdk.emitter, self._served, self._served_before
+        named = _parents(self._scope["headers"])
+        served.traceparent = named.get(propagation.TRACEPARENT)
+        if earlier is not None and not earlier.is_over and self._is_around(earlier):
+            earlier = None
+        if server_spans.is_current_servers(earlier):
+            return emitter.current(self._anchor)
+        if makes_spans(self._app, emitter.their_provider):
+            return None
+        parent, method = server_spans.parent_of(named, earlier), self._scope["method"]
+        return server_spans.opened(emitter, method, parent, served.received_ns, self._anchor)
+
+    def _is_around(self, earlier: Served) -> bool:
+        """Whether this one is answered for another one, and not after it."""
+        return self._sending_before is not None or earlier.is_asked_by(self._scope)
+
+    def _serve(self) -> None:
+        """This is the request that is answered here, and none of it is sent for what is around."""
         self._served_before = serving.get()
         serving.set(self._served)
-        if self._opened is not None and self._opened.is_ours:
-            self._context = self._opened.within_current()
-            self._before = propagation.enter(self._context)
+        self._sending_before = attempt.underway.get()
+        if self._sending_before is not None:
+            attempt.underway.set(None)
+
+    def _unserve(self) -> None:
+        if serving.get() is self._served:
+            serving.set(self._served_before)
+            if self._sending_before is not None:
+                attempt.underway.set(self._sending_before)
 
     def _left(self, error: BaseException | None) -> None:
         """The application has nothing more to do, or has failed."""
@@ -190,10 +218,6 @@ class Exchange:
     def _leave(self) -> None:
         if self._context is not None:
             propagation.leave(self._context, self._before)
-
-    def _unserve(self) -> None:
-        if serving.get() is self._served:
-            serving.set(self._served_before)
 
     # Messages
 
@@ -225,8 +249,10 @@ class Exchange:
         """What is about to be sent; None if nothing is to be noted once it was."""
         kind = message["type"]
         if kind == _BODY:
-            is_last = not message.get("more_body", False) and not self._has_trailers
             waiting = self._served.sends() if message.get("body") else None
+            if message.get("more_body", False):
+                return waiting
+            is_last = not self._has_trailers
         elif kind == _START:
             self._status = message["status"]
             self._has_trailers = message.get("trailers", False)
@@ -244,13 +270,12 @@ class Exchange:
 
     def _sends_last(self, waiting: Waiting) -> None:
         self._tell_theirs(is_all_sent=not waiting[0])
-        if self._context is not None and contexts.get_current() is self._context:
-            self._is_outside = True
-            propagation.leave(self._context, self._before)
+        if self._context is not None:
+            self._is_outside = propagation.leave(self._context, self._before)
         self._unserve()
 
     def _sent(self, waiting: Waiting) -> None:
-        now_ns = self._sdk.clock.now_ns()
+        now_ns = self._now_ns()
         if waiting is not NO_BYTES:
             self._served.sent(waiting, now_ns)
         if self._is_last:
@@ -284,10 +309,9 @@ class Exchange:
         """Write on the span of somebody else while it lasts, which may be until the last byte."""
         emitter, opened = self._sdk.emitter, self._opened
         if opened is None:  # It was made since, further in.
-            opened = emitter.current(self._anchor)
-            if not server_spans.is_servers(opened):
+            if not server_spans.is_current_servers():
                 return
-            self._opened = opened
+            self._opened = opened = emitter.current(self._anchor)
         if not opened.is_ours and not self._is_theirs_told:
             self._is_theirs_told = True
             server_spans.describe_theirs(emitter, opened, self._served, is_all_sent=is_all_sent)
@@ -297,6 +321,7 @@ class Exchange:
         if self._is_told:
             return
         self._is_told = self._served.is_over = True
+        self._served.scope = None
         if guarded(TARGET, self._write, error) is None and self._opened is not None:
             self._sdk.emitter.give_up(self._opened)
 
@@ -304,16 +329,21 @@ class Exchange:
         """Write what there is to say; whether nothing went wrong."""
         is_whole = self._over_ns is not None
         if self._over_ns is None:
-            self._over_ns = self._sdk.clock.now_ns()
+            self._over_ns = self._now_ns()
         failure = error_type(error)
         if failure is None and self._status is not None and self._status >= _ERRORS_FROM:
             failure = str(self._status)
-        answer = Answer(self._over_ns, self._status, failure, is_whole)
         self._tell_theirs(is_all_sent=True)
         emitter, opened, served = self._sdk.emitter, self._opened, self._served
-        if opened is not None and opened.is_ours:
+        if opened is None:
+            return True
+        if not opened.is_recording:  # Nobody hears what there is to say.
+            emitter.end(opened, self._over_ns, failure)
+            return True
+        answer = Answer(self._over_ns, self._status, failure, is_whole)
+        if opened.is_ours:
             server_spans.finish(emitter, opened, served, self._scope["method"], answer)
-        elif opened is not None:
+        else:
             server_spans.finish_theirs(emitter, opened, served, answer)
         return True
 
@@ -323,21 +353,21 @@ class Exchange:
 
 def mounted(path: str) -> None:
     """The request that is answered here goes on below a path."""
-    served = request_underway()
+    served = request_heard()
     if served is not None:
         served.mounted(path)
 
 
 def routed(path: str) -> None:
     """A route is chosen for the request that is answered here."""
-    served = request_underway()
+    served = request_heard()
     if served is not None:
         served.routed(path)
-        admitted()
+        served.admitted(runtime().clock.now_ns())
 
 
 def admitted() -> None:
     """The request that is answered here has come through one more door."""
-    served = request_underway()
+    served = request_heard()
     if served is not None:
         served.admitted(runtime().clock.now_ns())

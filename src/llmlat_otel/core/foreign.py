@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from opentelemetry import context as contexts
@@ -52,6 +52,8 @@ and wants no second one. We make none; the phases of a call are no HTTP spans.
 _MIDDLEWARE: Final = "OpenTelemetryMiddleware"
 """What OpenTelemetry and Starlette call the layer of an application that makes its spans."""
 
+_MARK: Final = "_is_instrumented_by_opentelemetry"
+
 _LAYERS_MAX: Final = 16
 
 
@@ -81,7 +83,7 @@ def is_suppressed() -> bool:
     return not _SUPPRESSING.isdisjoint(context) and any(context.get(key) for key in _SUPPRESSING)
 
 
-def makes_spans(app: object, provider: TracerProvider | None) -> bool:
+def makes_spans(app: object, provider: Callable[[], TracerProvider | None]) -> bool:
     """Whether an ASGI application has spans of its requests made, somewhere further in.
 
     OpenTelemetry's instrumentation marks the application, or is one of its layers; FastAPI can do
@@ -89,12 +91,18 @@ def makes_spans(app: object, provider: TracerProvider | None) -> bool:
 
     Args:
         app: The application, or the outermost of its layers.
-        provider: That the application has set; None if it has set none.
+        provider: Tells which one the application has set; None if it has set none.
     """
     for _ in range(_LAYERS_MAX):
         if app is None:
             return False
-        if _is_middleware(type(app)) or _is_instrumented(app) or _does_so_itself(app, provider):
+        if _is_middleware(type(app)) or getattr(app, _MARK, False) is True:
+            return True
+        layers = getattr(app, "user_middleware", None)
+        if layers and _has_middleware(layers):
+            return True
+        itself = getattr(app, "_native_telemetry", None)
+        if itself is not None and _does_so_itself(itself, provider):
             return True
         app = getattr(app, "app", None)
     return False
@@ -104,17 +112,14 @@ def _is_middleware(kind: object) -> bool:
     return getattr(kind, "__name__", None) == _MIDDLEWARE
 
 
-def _is_instrumented(app: object) -> bool:
-    if getattr(app, "_is_instrumented_by_opentelemetry", False) is True:
-        return True
-    layers = getattr(app, "user_middleware", None)
+def _has_middleware(layers: object) -> bool:
     return isinstance(layers, list) and any(
         _is_middleware(getattr(each, "cls", None)) for each in layers
     )
 
 
-def _does_so_itself(app: object, provider: TracerProvider | None) -> bool:
-    config = getattr(getattr(app, "_native_telemetry", None), "config", None)
+def _does_so_itself(telemetry: object, provider: Callable[[], TracerProvider | None]) -> bool:
+    config = getattr(telemetry, "config", None)
     if not isinstance(config, dict) or not config.get("tracing"):
         return False
-    return provider is not None or config.get("tracer_provider") is not None
+    return config.get("tracer_provider") is not None or provider() is not None

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping, MutableMapping
-from typing import Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from opentelemetry import context as contexts
 from opentelemetry.context import Context
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
+from opentelemetry.trace.propagation import set_span_in_context
+
+if TYPE_CHECKING:
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
+
+_PLAIN: Final = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 
 
 def enter(context: Context) -> Context:
@@ -23,14 +31,16 @@ def enter(context: Context) -> Context:
     return before
 
 
-def leave(context: Context, before: Context | None) -> None:
-    """Make the one before current again, if the one that was entered still is.
+def leave(context: Context, before: Context | None) -> bool:
+    """Make the one before current again, if the one that was entered still is; whether it was.
 
     It is not where a coroutine or generator is closed elsewhere than it ran; detaching by token
     logs an error there (open-telemetry/opentelemetry-python#2606).
     """
-    if before is not None and contexts.get_current() is context:
-        contexts.attach(before)
+    if before is None or contexts.get_current() is not context:
+        return False
+    contexts.attach(before)
+    return True
 
 
 def inject(
@@ -58,15 +68,35 @@ def inject(
         headers[TRACESTATE] = tracestate
 
 
-def extract(headers: Mapping[str, str]) -> Context:
-    """The context that a caller's headers name; the current one if they name none."""
-    # 2 ms of an import that only those need who call this.
+def extract(headers: Mapping[str, str], context: Context) -> Context:
+    """A context with the span that a caller's headers name; the given one if they name none.
+
+    Args:
+        headers: Of a request, by their names in lower case.
+        context: What else it is to have.
+    """
+    named = _PLAIN.fullmatch(headers.get(TRACEPARENT, ""))
+    if named is None or TRACESTATE in headers:
+        return _trace_context().extract(headers, context)
+    # What nearly every request has. OpenTelemetry's own reads it to the same end in twice the time,
+    # which was a tenth of all that a request took that is not sampled.
+    trace_id, span_id, flags = named.groups()
+    parent = SpanContext(
+        int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=TraceFlags(int(flags, 16))
+    )
+    if not parent.is_valid:
+        return context
+    return set_span_in_context(NonRecordingSpan(parent), context)
+
+
+@functools.cache
+def _trace_context() -> TraceContextTextMapPropagator:
+    # 2 ms of an import that only those need who serve requests.
     from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415
         TraceContextTextMapPropagator,
     )
 
-    carrier = {name.lower(): value for name, value in headers.items()}
-    return TraceContextTextMapPropagator().extract(carrier)
+    return TraceContextTextMapPropagator()
 
 
 def carry(function: Callable[P, R]) -> Callable[P, R]:

@@ -44,9 +44,13 @@ class ServedRecorder(PhaseRecorder):
         self._served = served
 
     def begin_attempt(self, at_ns: int) -> int:
-        """A request is handed to the transport."""
+        """A request is handed to the transport.
+
+        The request's upstream was chosen when the call began: what a library prepares is the
+        call's own, and no part of `route`.
+        """
         number = super().begin_attempt(at_ns)
-        self._served.upstream_begins(at_ns)
+        self._served.upstream_begins(self.start_ns if number == 1 else at_ns)
         return number
 
     def received(self, pulled_ns: int, at_ns: int, content: ContentKind | None) -> None:

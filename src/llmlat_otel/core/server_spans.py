@@ -24,6 +24,8 @@ _METHODS: Final = frozenset(
 )
 _OTHER: Final = "_OTHER"
 _HTTP: Final = "HTTP"
+_GATEWAY: Final = Boundary.GATEWAY.value
+_SERVER: Final = SpanKind.SERVER
 _ORDER_OF_RELAY: Final = 2
 
 
@@ -46,17 +48,17 @@ class Answer(NamedTuple):
 # Somebody else's
 
 
-def is_servers(current: OpenSpan, earlier: Served | None = None) -> bool:
+def is_current_servers(earlier: Served | None = None) -> bool:
     """Whether the current span is a request's; or is not sampled, nor is what is below it.
 
     Args:
-        current: The span.
         earlier: What was served here and is over, if that is known.
     """
-    context = current.span.get_span_context()
-    if not context.is_valid or context.is_remote or _is_past(current.span, earlier):
+    current = trace.get_current_span()
+    context = current.get_span_context()
+    if not context.is_valid or context.is_remote or _is_past(current, earlier):
         return False
-    return not current.is_recording or getattr(current.span, "kind", None) is SpanKind.SERVER
+    return not current.is_recording() or getattr(current, "kind", None) is _SERVER
 
 
 def _is_past(span: Span, earlier: Served | None) -> bool:
@@ -75,20 +77,23 @@ def _is_past(span: Span, earlier: Served | None) -> bool:
 # Our own
 
 
-def opened(current: OpenSpan, method: str, parent: Context, start_ns: int) -> OpenSpan:
+def opened(
+    emitter: Emitter, method: str, parent: Context, start_ns: int, anchor: Anchor
+) -> OpenSpan:
     """Start a span of our own.
 
     Args:
-        current: The current span, whoever opened it.
+        emitter: Knows where spans go.
         method: Of the request.
         parent: The context that it is started in.
         start_ns: When it was received.
+        anchor: How its instants become wall time.
     """
     method = method if method in _METHODS else _OTHER
-    anchor, output = current.anchor, current.output
-    attributes = {**_operation(None, anchor), names.HTTP_REQUEST_METHOD: method}
-    name = _named(method, None)
-    return open_span(output, name, attributes, parent, start_ns, anchor, SpanKind.SERVER)
+    attributes = account.of_clock(anchor)
+    attributes[names.HTTP_REQUEST_METHOD] = method
+    output, name = emitter.output(), _named(method, None)
+    return open_span(output, name, attributes, parent, start_ns, anchor, _SERVER)
 
 
 def parent_of(headers: Mapping[str, str], earlier: Served | None = None) -> Context:
@@ -98,22 +103,14 @@ def parent_of(headers: Mapping[str, str], earlier: Served | None = None) -> Cont
         headers: Those of the request that name its parent.
         earlier: What was served here and is over, if that is known.
     """
+    here = get_current()
     if headers:
-        named, here = propagation.extract(headers), get_current()
-        span = trace.get_current_span(named)
-        if span.get_span_context().is_valid:
-            return trace.set_span_in_context(span, here) if here else named
-    if _is_past(trace.get_current_span(), earlier):
-        return trace.set_span_in_context(INVALID_SPAN)
-    return get_current()
-
-
-def _operation(boundary: Boundary | None, anchor: Anchor) -> Attributes:
-    """What every operation says; its boundary is known only when it is over."""
-    every = account.of_operation(boundary or Boundary.GATEWAY, anchor)
-    if boundary is None:
-        del every[names.LLMLAT_BOUNDARY_NAME]
-    return every
+        named = propagation.extract(headers, here)
+        if named is not here:
+            return named
+    if _is_past(trace.get_current_span(here), earlier):
+        return trace.set_span_in_context(INVALID_SPAN, here)
+    return here
 
 
 def _named(method: str, route: str | None) -> str:
@@ -140,7 +137,7 @@ def describe_theirs(
         return
     durations = emitter.write_phases(opened, served.before_the_answer(), 0)
     if opened.span.is_recording():
-        ours = _operation(Boundary.GATEWAY, opened.anchor)
+        ours = account.of_operation(Boundary.GATEWAY, opened.anchor)
         held = _held(served) if is_all_sent else {}
         opened.span.set_attributes({**ours, **opened.output.domain, **held, **durations})
 
@@ -180,13 +177,14 @@ def _describe(
         says[names.HTTP_ROUTE] = route
     if answer.status is not None:
         says[names.HTTP_RESPONSE_STATUS_CODE] = answer.status
-    name = _named(method if method in _METHODS else _OTHER, route)
     if served.is_gateways:
         name = gateway_span_name(route)
-        says[names.LLMLAT_BOUNDARY_NAME] = Boundary.GATEWAY.value
+        says[names.LLMLAT_BOUNDARY_NAME] = _GATEWAY
         says.update(_held(served))
         says.update(emitter.write_phases(opened, served.before_the_answer(), 0))
         says.update(_write_relay(emitter, opened, served, answer))
+    else:
+        name = _named(method if method in _METHODS else _OTHER, route)
     opened.span.update_name(name)
     opened.span.set_attributes(says)
 
@@ -199,9 +197,10 @@ def _write_relay(
 
 
 def _held(served: Served) -> Attributes:
-    if served.hold_ns is None:
+    held = served.hold_ns
+    if held is None:
         return {}
-    sum_ns, max_ns = served.hold_ns
+    sum_ns, max_ns = held
     return {
         names.LLMLAT_RELAY_HOLD_SUM: sum_ns / NS_PER_S,
         names.LLMLAT_RELAY_HOLD_MAX: max_ns / NS_PER_S,

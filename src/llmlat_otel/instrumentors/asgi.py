@@ -10,7 +10,7 @@ from llmlat_otel.core import exchanges
 from llmlat_otel.core.exchanges import TARGET
 from llmlat_otel.core.guard import guarded
 from llmlat_otel.core.instrumentor import Target
-from llmlat_otel.core.serving import request_underway
+from llmlat_otel.core.serving import request_heard
 from llmlat_otel.core.wrapping import Sight, run_in
 
 # What has to be passed on the way to an endpoint. A request is admitted at the last of these doors:
@@ -60,7 +60,7 @@ def _enter(wrapped: Callable[..., Any], _: Any, args: Any, kwargs: Any) -> Any:
 
 def _solve(wrapped: Callable[..., Any], _: Any, args: Any, kwargs: Any) -> Any:
     """Wraps `solve_dependencies`."""
-    if guarded(TARGET, request_underway) is None:
+    if guarded(TARGET, request_heard) is None:
         return wrapped(*args, **kwargs)
     return run_in(Sight(TARGET, _solved), wrapped, args, kwargs)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from functools import cache
@@ -16,12 +17,25 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from tests.integration.seams import network as net
-from tests.integration.seams.app import DONE, App, programs
+from tests.integration.seams.app import DONE, App, UserError, programs
 
 PATH: Final = "/v1/chat/completions"
 CALLER: Final = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+async def _live(app: App, gateway: Starlette) -> None:
+    """Have a gateway begin, and end."""
+    kinds = iter(("startup", "shutdown"))
+
+    async def receive() -> dict[str, Any]:
+        return {"type": f"lifespan.{next(kinds)}"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        app.say(message["type"])
+
+    await gateway({"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}, receive, send)
 
 
 async def _serve(app: App, forward: Endpoint) -> None:
@@ -68,6 +82,28 @@ async def _parts(app: App, answer: Any) -> AsyncIterator[bytes]:
 
 async def _closed(app: App, answer: Any) -> None:
     await app.settled(answer.aclose() if app.is_async else answer.close())
+
+
+async def lived(app: App) -> None:
+    """A gateway's whole run; one that cannot begin; one that serves."""
+
+    @contextlib.asynccontextmanager
+    async def whole(_: Starlette) -> AsyncIterator[None]:
+        app.say("begins")
+        yield
+        app.say("ends")
+
+    @contextlib.asynccontextmanager
+    async def failing(_: Starlette) -> AsyncIterator[None]:
+        raise UserError("not ready")
+        yield
+
+    async def answer(_: Request) -> Response:
+        return Response(b"answer")
+
+    await _live(app, Starlette(lifespan=whole))
+    await app.trial(_live, app, Starlette(lifespan=failing))
+    await _serve(app, answer)
 
 
 async def forwarded_whole(app: App) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+from typing import Any
 
 import pytest
 from opentelemetry import trace
@@ -18,6 +19,7 @@ import llmlat_otel
 from llmlat_otel.asgi import GatewayMiddleware
 from llmlat_otel.core import exchanges
 from llmlat_otel.core.guard import faults
+from llmlat_otel.core.runtime import runtime
 from llmlat_otel.core.serving import request_underway, serving
 from llmlat_otel.settings import PhasesMode, Settings
 from llmlat_otel.testing import MS, recorded
@@ -241,6 +243,13 @@ def test_a_request_that_is_over_has_nothing_to_say_of_the_next_one(sampler, pare
         Server(clock).answer(gateway(app))
         contexts[0].run(Server(clock).answer, gateway(app))
     assert [span["parent"] for span in record.tree()] == parents
+
+
+def test_what_is_never_awaited_has_never_been(clock, record):
+    app: Any = saying(START, END)
+    exchange: Any = exchanges.arrived(app, scope_of(), Server(clock).receive, app)
+    exchange.run(app).close()
+    assert runtime().emitter.spans_made() == 0
 
 
 def test_a_span_that_is_current_at_the_arrival_is_the_parent(clock, record):

@@ -164,7 +164,7 @@ def test_what_is_no_message_is_the_servers_to_refuse(message, clock, record):
 
 
 SEAMS = [
-    (server_spans, "is_servers"),
+    (server_spans, "is_current_servers"),
     (server_spans, "parent_of"),
     (server_spans, "opened"),
     (server_spans, "finish"),

@@ -158,6 +158,32 @@ def test_an_unsampled_request_is_passed_on_by_the_servers_own_functions(clock):
     assert record.spans == ()
 
 
+def test_the_next_request_of_a_connection_is_none_of_one_that_nobody_hears(clock):
+    """A server reads on while the background of the one before runs, in the context of that."""
+
+    async def app(scope, receive, send):
+        await saying(START, END)(scope, receive, send)
+        await asyncio.create_task(Server(clock).ask(gateway(saying(START, END)), after))
+
+    after = scope_of(traceparent=CALLER)
+    with recorded(clock=clock, sampler=ParentBased(ALWAYS_ON)) as record:
+        Server(clock).answer(gateway(app), scope_of(traceparent=SILENT_CALLER))
+    assert only(record)["name"] == "GET"
+    parent = record.spans[0].parent
+    assert parent is not None
+    assert f"{parent.span_id:016x}" == CALLER.split("-")[2]
+
+
+@pytest.mark.parametrize("handed_on", [lambda scope: scope, dict], ids=["as it is", "a copy"])
+def test_an_application_within_one_that_nobody_hears_is_none_of_its_own(handed_on, clock):
+    async def app(scope, receive, send):
+        await gateway(saying(START, END))(handed_on(scope), receive, send)
+
+    with recorded(clock=clock, sampler=ParentBased(AllButTheFirst())) as record:
+        Server(clock).answer(gateway(app))
+    assert record.spans == ()
+
+
 @pytest.mark.parametrize(
     ("urls", "count"),
     [("healthz", 0), ("nothing,/health", 0), ("^http://127.0.0.1:8000/healthz$", 0), ("/z", 1)],

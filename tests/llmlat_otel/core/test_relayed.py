@@ -112,3 +112,13 @@ def test_a_librarys_call_is_recorded_as_ever():
         made.append(each.finish(50, StreamEnd.COMPLETE))
     assert made[0] == made[1]
     assert served.sends() == (2, 60, 20)
+
+
+def test_what_a_library_prepares_is_no_part_of_the_route():
+    served = Served(0)
+    served.admitted(10)
+    recorder = ServedRecorder(served, 25, ANCHOR, 0)
+    recorder.begin_attempt(80)
+    recorder.begin_attempt(95)
+    phases = [(each.phase, each.start_ns, each.end_ns) for each in served.before_the_answer()]
+    assert phases == [(Phase.ADMISSION, 0, 10), (Phase.ROUTE, 10, 25)]

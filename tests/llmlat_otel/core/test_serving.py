@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from llmlat_otel.core.recording import PhaseInterval
-from llmlat_otel.core.serving import Served, request_underway, serving
+from llmlat_otel.core.serving import Served, request_heard, request_underway, serving
 from llmlat_semconv.phases import Phase
 
 
@@ -117,6 +117,29 @@ def test_an_event_is_held_until_the_bytes_that_were_handed_over_after_it_are_sen
     assert served.hold_ns == (18 + 25, 25)
 
 
+def test_the_answer_of_an_upstream_that_was_given_up_was_not_held():
+    """What it said is read, and never sent down: another one is asked."""
+    served = Served(0)
+    served.upstream_begins(1)
+    served.upstream_event(10)
+    served.upstream_begins(500)
+    served.upstream_event(510)
+    served.sent(served.sends(), 520)
+    assert served.hold_ns == (10, 10)
+
+
+def test_a_rival_that_is_told_of_last_does_not_take_the_relay_away():
+    served = Served(0)
+    served.upstream_begins(1)
+    served.upstream_begins(2)
+    served.upstream_event(50)
+    served.upstream_event(60)
+    served.upstream_ended(60)
+    served.upstream_ended(50)
+    (relay,) = down(served, 90)
+    assert (relay[0], relay[1]) == ("relay", 60)
+
+
 def test_what_is_never_sent_on_was_not_held():
     served = Served(0)
     served.sent(served.sends(), 5)
@@ -152,6 +175,19 @@ def test_a_request_is_under_way_until_it_is_over():
         assert request_underway() is served
         served.is_over = True
         assert request_underway() is None
+
+    asyncio.run(main())
+
+
+def test_what_nobody_hears_is_not_told():
+    async def main():
+        served = Served(0, is_heard=False)
+        serving.set(served)
+        assert (request_underway(), request_heard()) == (served, None)
+        served.is_heard = True
+        assert request_heard() is served
+        served.is_over = True
+        assert request_heard() is None
 
     asyncio.run(main())
 

@@ -18,6 +18,7 @@ from llmlat_processor.views.page import page
 from llmlat_processor.views.page.markup import LOOKS
 from llmlat_processor.views.page.phases import schedule_json
 from llmlat_processor.views.wording import duration
+from llmlat_semconv.attributes import LLMLAT_CRITICAL_PATH_DOMINANT_PHASE
 from llmlat_semconv.phases import Phase
 from llmlat_semconv.values import SectionLabel
 from tests.cases.case_format import Case
@@ -147,7 +148,7 @@ def test_a_path_without_phases_has_no_controls() -> None:
 
 def test_a_link_from_elsewhere_finds_the_line_of_a_phase() -> None:
     links = Path("examples/jaeger/jaeger-ui.json").read_text(encoding="utf-8")
-    assert "#p-0-0-#{llmlat.critical_path.dominant_phase}" in links
+    assert f"#p-0-0-#{{{LLMLAT_CRITICAL_PATH_DOMINANT_PHASE}}}" in links
     explained = process(adviser_spans())
     for label in explained.paths.roots[0].e2e.totals_ns:
         assert f' id="p-0-0-{label.value}"' in drawn(explained)
