@@ -19,7 +19,6 @@ from rich.markup import escape
 
 from children import Children
 from parties import (
-    ENGINES,
     adviser_asks,
     busy,
     start_engine,
@@ -29,11 +28,10 @@ from parties import (
 )
 from picture import picture_in, verdict
 from progress import Progress
-from staging import staged
+from staging import options_of, staged
 
 __all__ = ["main"]
 
-REPORT = Path("demo/report.html")
 EXAMPLES = """\
 examples:
   %(prog)s                      a real 270M model under llama.cpp
@@ -52,18 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--engine", choices=ENGINES, default="llama.cpp", help="model server (%(default)s)"
-    )
+    parser = options_of(__doc__, EXAMPLES)
     parser.add_argument("--json", action="store_true", help="JSON instead of the picture")
-    parser.add_argument(
-        "--report", type=Path, default=REPORT, metavar="FILE", help="the page (%(default)s)"
-    )
     parser.add_argument("--keep", action="store_true", help="go on until Ctrl-C")
     return parser
 

@@ -30,9 +30,9 @@ from llmlat_semconv.attributes import LLMLAT_CRITICAL_PATH_DOMINANT_PHASE, LLMLA
 from llmlat_semconv.phases import finding_attribute
 from llmlat_semconv.spans import lane_span_name
 from llmlat_semconv.values import FindingKind
-from parties import ENGINES, adviser_asks, busy, start_engine, start_gateway
+from parties import adviser_asks, busy, start_engine, start_gateway
 from progress import Progress
-from staging import staged
+from staging import options_of, staged
 
 sys.path.append(str(Path(__file__).parents[1] / "jaeger"))
 from backends import (
@@ -46,7 +46,6 @@ from backends import (
 __all__ = ["main"]
 
 LANE = "~critical path"
-REPORT = Path("demo/report.html")
 PATIENCE_S = 300
 EXAMPLES = """\
 examples:
@@ -61,23 +60,8 @@ _loopback = build_opener(ProxyHandler({}))  # whatever proxy the environment nam
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run it; returns the exit code."""
-    options = _parser().parse_args(argv)
+    options = options_of(__doc__, EXAMPLES).parse_args(argv)
     return staged(partial(_run, options))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--engine", choices=ENGINES, default="llama.cpp", help="model server (%(default)s)"
-    )
-    parser.add_argument(
-        "--report", type=Path, default=REPORT, metavar="FILE", help="the page (%(default)s)"
-    )
-    return parser
 
 
 def _run(options: argparse.Namespace, folder: Path, console: Console) -> None:

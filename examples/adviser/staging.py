@@ -1,7 +1,11 @@
-"""Runs a demo: in a scratch folder, stopped by any interrupt, and what fails is said in a line."""
+"""What both demos have in common: their options, a scratch folder, and an end to all of it.
+
+Any interrupt stops them, and what fails is said in a line.
+"""
 
 from __future__ import annotations
 
+import argparse
 import signal
 import tempfile
 from collections.abc import Callable
@@ -11,8 +15,27 @@ from types import FrameType
 from rich.console import Console
 
 from children import INTERRUPTS, ChildError
+from parties import ENGINES
 
-__all__ = ["staged"]
+__all__ = ["options_of", "staged"]
+
+REPORT = Path("demo/report.html")
+
+
+def options_of(description: str | None, examples: str) -> argparse.ArgumentParser:
+    """A parser of the options that every demo has."""
+    parser = argparse.ArgumentParser(
+        description=description,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--engine", choices=ENGINES, default="llama.cpp", help="model server (%(default)s)"
+    )
+    parser.add_argument(
+        "--report", type=Path, default=REPORT, metavar="FILE", help="the page (%(default)s)"
+    )
+    return parser
 
 
 def staged(run: Callable[[Path, Console], None]) -> int:

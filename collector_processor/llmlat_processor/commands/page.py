@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Final, TextIO
+from typing import TextIO
 
 from llmlat_processor.commands.output import NO_ANSWERS, AnswersByRoot
+from llmlat_processor.commands.saving import save_text
 from llmlat_processor.commands.what_if import Supposition
 from llmlat_processor.model import ExplainedTrace
 from llmlat_processor.stages.critical_path.schedules import schedules
 from llmlat_processor.views.page import MOST, STEP, Preset, Told, page
-
-STDOUT: Final = "-"
 
 
 def told(
@@ -45,16 +43,8 @@ def save(traces: Sequence[Told], target: str, out: TextIO) -> str:
         OSError: it cannot be written there.
     """
     drawn = page(traces)
-    if target == STDOUT:
-        out.write(drawn)
-    else:
-        try:
-            Path(target).write_text(drawn, encoding="utf-8")
-        except OSError as error:
-            raise OSError(f"{target}: {error.strerror}") from error
-    count = len(traces)
-    size = _size(len(drawn.encode()))
-    name = "standard output" if target == STDOUT else target
+    name = save_text(drawn, target, out)
+    count, size = len(traces), _size(len(drawn.encode()))
     return f"wrote {name} ({count:,} trace{'s' if count != 1 else ''}, {size})"
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final, TextIO
 
+from llmlat_processor.commands.saving import save_text
 from llmlat_processor.model import ExplainedTrace
 from llmlat_processor.views.perfetto import chrome_trace
 
-STDOUT: Final = "-"
 VIEWER: Final = "https://ui.perfetto.dev"
 
 
@@ -28,12 +27,5 @@ def save(traces: Sequence[ExplainedTrace], target: str, out: TextIO) -> str:
     Raises:
         OSError: it cannot be written there.
     """
-    drawn = json.dumps(chrome_trace(traces))
-    if target == STDOUT:
-        out.write(drawn)
-        return "wrote standard output"
-    try:
-        Path(target).write_text(drawn, encoding="utf-8")
-    except OSError as error:
-        raise OSError(f"{target}: {error.strerror}") from error
-    return f"wrote {target}; drop it on {VIEWER}"
+    name = save_text(json.dumps(chrome_trace(traces)), target, out)
+    return f"wrote {name}; drop it on {VIEWER}" if name == target else f"wrote {name}"
