@@ -1,5 +1,6 @@
 """Options of the whole test suite, and how hard Hypothesis tries."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,3 +37,14 @@ def _contexts_are_left_as_they_were_found() -> Iterator[None]:
     before = get_current()
     yield
     assert get_current() == before
+
+
+@pytest.fixture(autouse=True)
+def _background_tasks_are_as_they_were() -> Iterator[None]:
+    """OpenTelemetry's FastAPI instrumentation of one app times those of all, in its provider."""
+    yield
+    starlette = sys.modules.get("starlette.background")
+    original = getattr(getattr(starlette, "BackgroundTask", None), "_otel_original_call", None)
+    if starlette is not None and original is not None:
+        starlette.BackgroundTask.__call__ = original
+        del starlette.BackgroundTask._otel_original_call

@@ -154,7 +154,9 @@ def waiting_ns(node: Node) -> int:
     facts = node.facts
     if facts is not None and facts.has_envelopes:
         return sum(facts.total_ns(label) for label in ENVELOPE_LABELS)
-    parts = node.account.parts if node.account is not None else ()
+    if node.account is None:  # a plain span with nothing in it
+        return node.end_ns - node.start_ns
+    parts = node.account.parts
     own = [part for part in parts if isinstance(part, tuple) and part[0] is node]
     return sum(part[3] for part in own if part[1] is node.rest_label)
 
@@ -206,15 +208,22 @@ def _put_below(
     slots.sort(key=lambda slot: (slot[0], slot[1].span.span_id))
     changed: set[Node] = set()
     for other in too_high:
-        waiting, slot = slots[-1] if slots else (0, chosen)
+        waiting, slot = slots[-1] if slots else _in_itself(chosen)
         room = waiting + tree.epsilon_ns(slot, other) + tree.tail_ns
         if waiting == 0 or output_ns(other) > room:
             continue
-        slots.pop()
+        del slots[-1:]
         _hand_over(tree, other, slot)
         changed.update((slot, *_up_to(chosen, slot)))
     for node in [node for node in reversed(list(chosen.local_tree())) if node in changed]:
         settle(node)
+
+
+def _in_itself(chosen: Node) -> tuple[int, Node]:
+    """A gateway with no span but its own is its own call upstream, as it would be rightly told."""
+    facts = chosen.facts
+    is_alone = facts is not None and facts.is_gateway and chosen.leaf and chosen.call is None
+    return (waiting_ns(chosen) if is_alone else 0, chosen)
 
 
 def _hand_over(tree: Tree, callee: Node, slot: Node) -> None:

@@ -115,7 +115,7 @@ class _Joining:
         return not is_late
 
     def _outlive(self, parent: Node, child: Node) -> None:
-        if not _is_background(parent, child):
+        if not _is_listener(parent, child):
             late_ns = child.end_ns - parent.end_ns
             self._tree.find(FindingKind.OUTLIVED_PARENT, child, late_ns, parent)
         latest = child.end_ns - self._tree.epsilon_ns(parent)
@@ -143,18 +143,19 @@ class _Joining:
         return first < len(self._ends) and self._ends[first] <= child.end_ns
 
 
-def _is_background(parent: Node, child: Node) -> bool:
-    """Whether a server has answered, and does something else afterwards, as it is meant to.
+def _is_listener(parent: Node, child: Node) -> bool:
+    """Whether something in a server merely watches for its caller, until it is let go.
 
-    Our span of one ends with its last byte; an engine's does not say. What begins after that kept
-    nobody waiting, nor what is no call and goes on: a listener for the caller's leaving.
+    Our span of one ends with its last byte; an engine's does not say. What says nothing of itself
+    and was under way then kept nobody waiting; what begins only afterwards is work in the
+    background, and outlives the request.
     """
     facts = parent.facts
     if parent.span.kind != SERVER or facts is None or not facts.ours:
         return False
     if facts.boundary and not facts.is_gateway:
         return False
-    return child.start_ns >= parent.end_ns or (child.facts is None and child.call is None)
+    return child.start_ns < parent.end_ns and child.facts is None and child.call is None
 
 
 class _Heights:

@@ -291,7 +291,9 @@ def test_of_two_that_last_equally_long_the_gateway_is_the_callee() -> None:
             "g": engine("g", "c", 0, 80, host="edge", boundary="gateway"),
             "e": engine("e", "c", 5, 85),
         }
-        assert amounts(explained(*WAITING, *(made[i] for i in ids)))[0] == "g work 80"
+        found = explained(*WAITING, *(made[i] for i in ids))
+        assert amounts(found) == ["e work 80", "c transit 20"]
+        assert findings(found) == ["hop_bypassed of e"], "and the other one is its callee"
 
 
 @pytest.mark.parametrize("ahead", [-1_000, 0, 1_000])

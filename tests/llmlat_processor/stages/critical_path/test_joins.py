@@ -313,7 +313,7 @@ def test_ids_that_cannot_be_read_join_nothing(ids: Any) -> None:
 @pytest.mark.parametrize(
     ("server", "child", "said"),
     [
-        ({"boundary": "gateway"}, row("x", "g", 120, 150, op="chat"), []),
+        ({"boundary": "gateway"}, row("x", "g", 120, 150), None),
         ({"boundary": "gateway"}, row("x", "g", 20, 101), []),
         ({"boundary": "gateway"}, row("x", "g", 20, 150, op="chat"), ["outlived_parent of x 50"]),
         ({"boundary": "gateway", "kind": "internal"}, row("x", "g", 120, 150), None),
@@ -321,7 +321,7 @@ def test_ids_that_cannot_be_read_join_nothing(ids: Any) -> None:
         ({}, row("x", "g", 120, 150), None),
     ],
     ids=[
-        "a call in the background",
+        "a task in the background",
         "a listener for the caller's leaving",
         "a call that goes on",
         "no server",
@@ -329,7 +329,7 @@ def test_ids_that_cannot_be_read_join_nothing(ids: Any) -> None:
         "a server whose end is not its last byte",
     ],
 )
-def test_what_a_server_does_after_its_last_byte_is_no_finding(
+def test_what_outlives_a_servers_last_byte_is_a_finding_unless_it_only_listens(
     server: dict[str, object], child: Json, said: list[str] | None
 ) -> None:
     found = explained(row("g", None, 0, 100, **{"kind": "server", **server}), child)

@@ -14,7 +14,7 @@ from llmlat_processor.commands.what_if import parse
 from llmlat_processor.model import ExplainedTrace, Resource, Span
 from llmlat_processor.pipeline import process
 from llmlat_processor.schedule import Operation, Schedule
-from llmlat_processor.views.page import page
+from llmlat_processor.views.page import page, paths
 from llmlat_processor.views.page.markup import LOOKS
 from llmlat_processor.views.page.phases import schedule_json
 from llmlat_processor.views.wording import duration
@@ -184,7 +184,7 @@ def test_gaps_that_no_eye_can_see_are_not_drawn() -> None:
 
 
 def test_of_very_many_sections_the_longest_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llmlat_processor.views.page.paths.LISTED_SECTIONS", 3)
+    monkeypatch.setattr(paths, "LISTED_SECTIONS", 3)
     explained = process(adviser_spans())
     sections = explained.paths.roots[0].e2e.sections
     html = drawn(explained)
