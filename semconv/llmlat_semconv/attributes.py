@@ -188,6 +188,9 @@ LLMLAT_STREAM_STALL_COUNT: Final[str] = "llmlat.stream.stall.count"
 LLMLAT_STREAM_STALL_DURATION: Final[str] = "llmlat.stream.stall.duration"
 #: Length above which a gap counts as a stall. (double, s)
 LLMLAT_STREAM_STALL_THRESHOLD: Final[str] = "llmlat.stream.stall.threshold"
+#: The caller left the stream after all that it had asked for had ended, and before its last
+#: byte. (boolean)
+LLMLAT_STREAM_UNREAD: Final[str] = "llmlat.stream.unread"
 LLMLAT_TOKENIZE_DURATION: Final[str] = "llmlat.tokenize.duration"
 LLMLAT_TOOL_DURATION: Final[str] = "llmlat.tool.duration"
 #: Span name of the trace's root, so that the lane is found by it. (string)

@@ -243,16 +243,18 @@ class SectionLabel(Value):
 class StreamEnd(Value):
     """How the stream ended."""
 
-    #: It was read to its end.
+    #: It was read to its end, or left by its caller after it had said that it ends: by the finish
+    #: reason of every choice that was asked for, by a terminal event.
     COMPLETE = "complete"
     #: It was read to its end, which came before what its protocol ends with (a finish reason, a
     #: terminal event).
     INCOMPLETE = "incomplete"
-    #: The caller closed it before its end.
+    #: The caller closed it before its end, as far as events were told apart; who relays bytes knows
+    #: no end but that of the response.
     CLOSED_EARLY = "closed_early"
-    #: The caller dropped it; it ended at the last event seen.
+    #: The caller dropped it before its end; it ended at the last event seen.
     ABANDONED = "abandoned"
-    #: The caller's task was cancelled.
+    #: The caller's task was cancelled before its end.
     CANCELLED = "cancelled"
     #: It ended in an error.
     FAILED = "failed"

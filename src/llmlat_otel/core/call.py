@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry import context as contexts
 
@@ -26,11 +26,15 @@ from llmlat_otel.core.runtime import Runtime, runtime
 from llmlat_otel.core.serving import request_underway
 from llmlat_otel.core.streams import RawResponse, is_stream, stream
 from llmlat_otel.core.wrapping import Wrapper, run_in
+from llmlat_semconv import attributes as names
 from llmlat_semconv.values import StreamEnd
 
 MakeReader = Callable[[Any, dict[str, Any], bool], Reader]
 """Makes the reader of one call: from the instance, the keyword arguments, and whether visible
 reasoning counts as content."""
+
+_LEFT: Final = frozenset({StreamEnd.CLOSED_EARLY, StreamEnd.ABANDONED, StreamEnd.CANCELLED})
+"""How a stream ends that the caller does not read to its end."""
 
 
 def timed(target: str, make_reader: MakeReader) -> Wrapper:
@@ -69,10 +73,11 @@ class Call:
     Args:
         target: What is being timed, for the count of faults.
         make_reader: Makes the call's reader, given whether visible reasoning counts as content.
-    """
 
-    replaces: str | None = None
-    """The traceparent that a request for it may carry by mistake."""
+    Attributes:
+        replaces: The traceparent that a request for it may carry by mistake: of who asked for what
+            is being served here.
+    """
 
     __slots__ = (
         "_attempts",
@@ -89,6 +94,7 @@ class Call:
         "is_heard",
         "is_pulling",
         "is_streaming",
+        "replaces",
         "target",
     )
 
@@ -97,6 +103,7 @@ class Call:
         self.is_pulling = False
         self.is_streaming = False
         self.is_heard = True
+        self.replaces: str | None = None
         self._is_in_library = False
         self._ending = threading.Lock()
         self._runtime: Runtime = runtime()
@@ -118,6 +125,7 @@ class Call:
         served = request_underway()
         if served is None:
             return PhaseRecorder(start_ns, anchor, stall_ns)
+        self.replaces = served.traceparent
         return ServedRecorder(served, start_ns, anchor, stall_ns)
 
     @property
@@ -297,9 +305,12 @@ class Call:
         self, stream_end: StreamEnd | None, error: BaseException | None, at_ns: int | None
     ) -> bool:
         """Write what there is to say; whether nothing went wrong."""
-        failure = self._failure_of(error)
         cancelled = error is not None and is_cancellation(error)
         is_waited_for = at_ns is None and not cancelled
+        if self._reader.is_whole and stream_end in _LEFT:
+            stream_end, error, cancelled = StreamEnd.COMPLETE, None, False
+            self._reader.facts[names.LLMLAT_STREAM_UNREAD] = True
+        failure = self._failure_of(error)
         if self._over_ns is not None:
             at_ns = self._over_ns
         end_ns = self._runtime.clock.now_ns() if at_ns is None else at_ns

@@ -17,13 +17,24 @@ class Reader(Protocol):
     Attributes:
         request: What the call asks for.
         facts: What the response has said so far, for the operation span.
-        is_terminated: Whether the response has said that it ends here: a finish reason, or whatever
-            its protocol ends with. A stream that ends without is incomplete.
     """
 
     request: Request
     facts: Attributes
-    is_terminated: bool
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether what came has said that it ends there: by a finish reason, a last event.
+
+        A stream that is over without is incomplete.
+        """
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that was asked for has said so: nothing that is left unread is missed.
+
+        A stream that is left from then on is complete.
+        """
 
     def event(self, event: Any, at_ns: int, recorder: PhaseRecorder) -> ContentKind | None:
         """Read a streamed event; what is useful in it, if anything."""

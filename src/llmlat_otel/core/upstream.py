@@ -44,12 +44,16 @@ _CONTENT_TYPE: Final = "content-type"
 class _Reader:
     """Knows where a request goes, and what the head of its response says."""
 
-    __slots__ = ("facts", "is_terminated", "request")
+    __slots__ = ("facts", "request")
+
+    is_terminated = True
+    """What is not read is taken for whole when it is over, and not a moment earlier."""
+
+    is_whole = False
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.facts: Attributes = {}
-        self.is_terminated = True
 
     def event(self, event: Any, at_ns: int, recorder: PhaseRecorder) -> None:
         """Nobody tells events apart."""
@@ -77,7 +81,6 @@ class UpstreamCall(Call):
         "_is_to_come",
         "_passage",
         "_served",
-        "replaces",
     )
 
     def __init__(
@@ -91,7 +94,6 @@ class UpstreamCall(Call):
         is_to_come: bool,
     ) -> None:
         self._served = served
-        self.replaces = served.traceparent
         self._begin_sending = begin_sending
         self._follow = follow
         self._is_to_come = is_to_come
@@ -100,6 +102,7 @@ class UpstreamCall(Call):
         super().__init__(target, lambda _: _Reader(request))
 
     def _made_recorder(self, start_ns: int, anchor: Anchor, stall_ns: int) -> PhaseRecorder:
+        self.replaces = self._served.traceparent
         return UpstreamRecorder(self._served, start_ns, anchor, stall_ns)
 
     # The sending: a scope

@@ -38,6 +38,7 @@ class Reader:
         )
         self.facts: Attributes = {}
         self.is_terminated = True
+        self.is_whole = False
 
     def event(self, event: Any, at_ns: int, recorder: PhaseRecorder) -> ContentKind | None:
         return ContentKind.TEXT

@@ -86,7 +86,7 @@ async def _chunks(content: Any) -> AsyncIterator[bytes]:
     chunk = b""
     async for part, is_end in content.iter_chunks():
         chunk += part
-        if is_end:
+        if is_end and chunk:
             yield chunk
             chunk = b""
     if chunk:

@@ -40,7 +40,7 @@ def url(upstream):
 
 
 @each_client
-def test_the_callers_name_that_was_passed_on_is_replaced(upstream, url, record, forward):
+def test_gw_01_the_callers_name_that_was_passed_on_is_replaced(upstream, url, record, forward):
     headers = {"TraceParent": CALLER, "tracestate": "caller=1"}
     relay(forward, url, headers=headers, traceparent=CALLER)
     (seen,) = upstream.requests
@@ -57,10 +57,14 @@ def test_another_name_stays(upstream, url, record, forward):
 
 
 @each_client
-def test_a_library_in_a_gateway_keeps_the_name_that_is_there(upstream, url, record, call, forward):
+@pytest.mark.parametrize("name", [CALLER, OTHERS], ids=["the caller's", "another"])
+def test_gw_01_of_a_library_in_a_gateway_too(upstream, url, record, call, forward, name):
+    """It may be given the caller's headers to send along."""
     with served(CALLER):
-        call(lambda: asyncio.run(read(forward, url, headers={"traceparent": CALLER})))
-    assert upstream.requests[0]["traceparent"] == CALLER
+        call(lambda: asyncio.run(read(forward, url, headers={"traceparent": name})))
+    (seen,) = upstream.requests
+    assert seen["traceparent"].split("-")[2] in {the_id(call_of(record)), OTHERS.split("-")[2]}
+    assert (seen["traceparent"] == OTHERS) == (name == OTHERS)
 
 
 # ── What is none of ours ─────────────────────────────────────────────────────────────────────────

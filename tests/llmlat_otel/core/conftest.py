@@ -22,7 +22,8 @@ from tests.llmlat_otel.core.log import Log
 class FakeReader:
     """Reads events that are content kinds, or None; fails on anything else.
 
-    Any stream is terminated, unless the call says `is_terminated=False`.
+    Any stream is terminated, unless the call says `is_terminated=False`, and has more to come,
+    unless it says `is_whole=True`.
     """
 
     def __init__(self, instance: Any, kwargs: dict[str, Any], reasoning_is_content: bool) -> None:
@@ -31,6 +32,7 @@ class FakeReader:
         )
         self.facts: Attributes = {}
         self.is_terminated = kwargs.get("is_terminated", True)
+        self.is_whole = kwargs.get("is_whole", False)
 
     def event(self, event: Any, at_ns: int, recorder: PhaseRecorder) -> ContentKind | None:
         if event is not None and not isinstance(event, ContentKind):

@@ -1,6 +1,7 @@
 """How a call ends: once, with all that is known of it, and keeping nothing of the user's."""
 
 import _thread
+import asyncio
 import gc
 import threading
 from typing import Any
@@ -43,6 +44,43 @@ def test_the_content_of_an_incomplete_stream_may_have_gone_on(library, record):
     span = ended(library, record, list, is_terminated=False)
     phases = {each["name"]: each for each in record.tree() if each["parent"] == span["id"]}
     assert phases["phase stream"]["attributes"][names.LLMLAT_PHASE_TRUNCATED]
+
+
+def close(stream):
+    next(stream)
+    stream.close()
+
+
+def cancelled(stream):
+    with pytest.raises(asyncio.CancelledError):
+        list(stream)
+
+
+def broken(stream):
+    with pytest.raises(OSError, match="broken"):
+        list(stream)
+
+
+LEFT = {
+    "closed": (close, "closed_early", "complete"),
+    "dropped": (next, "abandoned", "complete"),
+    "cancelled": (cancelled, "cancelled", "complete"),
+    "broken off": (broken, "failed", "failed"),
+}
+
+
+@pytest.mark.parametrize("is_whole", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(("leave", "before", "after"), LEFT.values(), ids=LEFT)
+def test_st_10_only_before_its_last_event_is_a_stream_left_early(
+    leave, before, after, is_whole, library, record
+):
+    ended_by = {cancelled: asyncio.CancelledError(), broken: OSError("broken")}
+    events = [(MS, TEXT), (MS, ended_by.get(leave, TEXT))]
+    span = ended(library, record, leave, events=events, is_whole=is_whole)
+    said = span["attributes"]
+    end = after if is_whole else before
+    assert said[names.LLMLAT_STREAM_END] == end
+    assert (names.ERROR_TYPE in said) == ("error" in span) == (end in {"cancelled", "failed"})
 
 
 def test_a_call_ends_once_whichever_thread_ends_it(library, record, caplog):

@@ -82,6 +82,7 @@ _READ_BY_NAME: Final = (
     names.LLMLAT_RESPONSE_FIRST_CONTENT_KIND,
     names.LLMLAT_RESPONSE_TIME_TO_FIRST_CONTENT,
     names.LLMLAT_STREAM_END,
+    names.LLMLAT_STREAM_UNREAD,
     names.RPC_SYSTEM,
     names.RPC_SYSTEM_NAME,
 )
@@ -208,7 +209,8 @@ class Facts:
         )
         self.tool_call_id = _text(get(names.GEN_AI_TOOL_CALL_ID))
         unary = names.RPC_SYSTEM in said or names.RPC_SYSTEM_NAME in said
-        self.saw_last_byte = end not in _LEFT_EARLY and (self.ours or bool(self.operation) or unary)
+        has_left = end in _LEFT_EARLY or get(names.LLMLAT_STREAM_UNREAD) is True
+        self.saw_last_byte = not has_left and (self.ours or bool(self.operation) or unary)
         self.relay_hold_ns = nanoseconds(get(names.LLMLAT_RELAY_HOLD_SUM)) or 0
         self.is_inference = self.operation in INFERENCES
         self.is_agent = self.operation == _INVOKE_AGENT

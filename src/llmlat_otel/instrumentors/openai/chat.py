@@ -9,13 +9,13 @@ from llmlat_otel.core.recorder import PhaseRecorder
 from llmlat_otel.instrumentors.openai.facts import (
     COMPLETION_USAGE,
     EXTRA,
+    Choices,
     extra_of,
     read_extensions,
-    read_finish_reason,
     read_identity,
     read_usage,
 )
-from llmlat_otel.instrumentors.openai.request import request_of, targets
+from llmlat_otel.instrumentors.openai.request import asked_of, request_of, targets
 from llmlat_semconv.values import ContentKind, OperationName
 
 # Bound once: on Python 3.11 looking a member up takes as long as reading the clock twice.
@@ -34,32 +34,43 @@ class ChatReader:
     Attributes:
         request: What the call asks for.
         facts: What the response has said so far.
-        is_terminated: Whether it has said why it ended.
     """
 
     __slots__ = (
-        "_finish_reasons",
+        "_are_several",
+        "_choices",
         "_is_known",
         "_reasoning",
         "_tool_calls",
         "facts",
-        "is_terminated",
         "request",
     )
 
     def __init__(self, instance: Any, kwargs: dict[str, Any], reasoning_is_content: bool) -> None:
         self.request = request_of(instance, kwargs, OperationName.CHAT)
         self.facts: Attributes = {}
-        self.is_terminated = False
+        self._choices = Choices(asked_of(kwargs))
+        self._are_several = self._choices.are_several
         self._reasoning = reasoning_is_content
         self._is_known = False
-        self._finish_reasons: dict[int, str] = {}
         self._tool_calls: dict[tuple[int, int], tuple[str | None, int]] = {}
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether all that have begun have said why they ended."""
+        return self._choices.is_terminated
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that were asked for have."""
+        return self._choices.is_whole
 
     def event(self, chunk: Any, at_ns: int, recorder: PhaseRecorder) -> ContentKind | None:
         """Read a chunk; what is useful in it, if anything."""
         content = None
         for choice in chunk.choices or ():
+            if self._are_several:
+                self._choices.begun(choice)
             delta = choice.delta
             if delta is not None:  # Azure sends choices of filter results alone
                 text = delta.content
@@ -132,8 +143,7 @@ class ChatReader:
                 recorder.tool_call(call_id, complete_ns)
 
     def _finish(self, choice: Any, recorder: PhaseRecorder) -> None:
-        if read_finish_reason(choice, self._finish_reasons, self.facts):
-            self.is_terminated = True
+        if self._choices.ended(choice, self.facts):
             self._complete_tool_calls(choice.index, recorder)
 
 

@@ -23,15 +23,16 @@ class EmbeddingReader:
         request: What the call asks for.
         facts: What the response has said.
         is_terminated: Whether it is there.
+        is_whole: The same.
     """
 
-    __slots__ = ("facts", "is_terminated", "request")
+    __slots__ = ("facts", "is_terminated", "is_whole", "request")
 
     def __init__(self, instance: Any, kwargs: dict[str, Any], reasoning_is_content: bool) -> None:
         del reasoning_is_content
         self.request = request_of(instance, kwargs, OperationName.EMBEDDINGS)
         self.facts: Attributes = {}
-        self.is_terminated = False
+        self.is_terminated = self.is_whole = False
 
     def event(self, event: Any, at_ns: int, recorder: PhaseRecorder) -> None:
         """There are none."""
@@ -39,7 +40,7 @@ class EmbeddingReader:
 
     def response(self, response: Any, recorder: PhaseRecorder) -> None:
         """Read the response; its vectors are left alone."""
-        self.is_terminated = True
+        self.is_terminated = self.is_whole = True
         read_identity(response, self.facts)
         read_usage(response.usage, COMPLETION_USAGE, recorder, self.facts)
 

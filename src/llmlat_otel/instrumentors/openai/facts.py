@@ -90,18 +90,55 @@ def read_extensions(
         read_llama_progress(at_ns, recorder)
 
 
-def read_finish_reason(choice: Any, reasons: dict[int, str], facts: Attributes) -> bool:
-    """Read why a choice ended, if it has; whether it has.
+class Choices:
+    """Why the choices of a completion have ended, of those that have begun and were asked for.
 
     Args:
-        choice: Of a completion, or of a chunk.
-        reasons: Of the choices so far, by index; is added to.
-        facts: Is told all of them, in the order of the choices.
+        asked: How many were asked for. Some servers give one, whatever is asked of them.
+
+    Attributes:
+        are_several: Whether it is worth being told of each that has begun.
     """
-    reason = choice.finish_reason
-    if not isinstance(reason, str):
-        return False
+
+    __slots__ = ("_asked", "_begun", "_reasons", "are_several")
+
+    def __init__(self, asked: int) -> None:
+        self.are_several = asked > 1
+        self._asked = asked
+        self._begun: set[int] = set()
+        self._reasons: dict[int, str] = {}
+
+    def begun(self, choice: Any) -> None:
+        """Some of one has come."""
+        self._begun.add(_index(choice))
+
+    def ended(self, choice: Any, facts: Attributes) -> bool:
+        """Read why a choice ended, if it has; whether it has.
+
+        Args:
+            choice: Of a completion, or of a chunk.
+            facts: Is told all reasons, in the order of the choices.
+        """
+        reason = choice.finish_reason
+        if not isinstance(reason, str):
+            return False
+        reasons = self._reasons
+        reasons[_index(choice)] = reason
+        ordered = tuple(reasons[each] for each in sorted(reasons))
+        facts[names.GEN_AI_RESPONSE_FINISH_REASONS] = ordered
+        return True
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether all that have begun have ended."""
+        return bool(self._reasons) and self._begun <= self._reasons.keys()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that were asked for have ended."""
+        return self.is_terminated and len(self._reasons) >= self._asked
+
+
+def _index(choice: Any) -> int:
     index = choice.index
-    reasons[index if type(index) is int else 0] = reason
-    facts[names.GEN_AI_RESPONSE_FINISH_REASONS] = tuple(reasons[each] for each in sorted(reasons))
-    return True
+    return index if type(index) is int else 0

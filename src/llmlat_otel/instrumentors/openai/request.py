@@ -45,6 +45,13 @@ def is_streamed(kwargs: dict[str, Any]) -> bool:
     return bool(kwargs.get("stream"))
 
 
+def asked_of(kwargs: dict[str, Any]) -> int:
+    """How many choices are asked for; what the body is given beside the method's own counts."""
+    body = kwargs.get("extra_body")
+    several = body.get("n") if isinstance(body, dict) and "n" in body else kwargs.get("n")
+    return several if type(several) is int else 1
+
+
 def _provider(client: Any) -> str:
     """Whose API it is as the client sees it; behind a `base_url` of the user's own may be any."""
     runtime = getattr(client, "_provider_runtime", None)

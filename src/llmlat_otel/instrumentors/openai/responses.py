@@ -58,14 +58,15 @@ class ResponseReader:
         request: What the call asks for.
         facts: What the response has said so far.
         is_terminated: Whether its last event has come.
+        is_whole: The same.
     """
 
-    __slots__ = ("_deltas", "_tool_calls", "facts", "is_terminated", "request")
+    __slots__ = ("_deltas", "_tool_calls", "facts", "is_terminated", "is_whole", "request")
 
     def __init__(self, instance: Any, kwargs: dict[str, Any], reasoning_is_content: bool) -> None:
         self.request = request_of(instance, kwargs, OperationName.CHAT)
         self.facts: Attributes = {}
-        self.is_terminated = False
+        self.is_terminated = self.is_whole = False
         self._deltas = {**_DELTAS, **_REASONING_DELTAS} if reasoning_is_content else _DELTAS
         self._tool_calls: dict[int, str | None] = {}
 
@@ -76,10 +77,10 @@ class ResponseReader:
         if content is not None:
             return content if event.delta else None
         if kind in _ENDS:
-            self.is_terminated = True
+            self.is_terminated = self.is_whole = True
             self.response(event.response, recorder)
         elif kind == _ERROR:
-            self.is_terminated = True
+            self.is_terminated = self.is_whole = True
             self._fail(event)
         elif kind in _BEGINNINGS:
             read_identity(event.response, self.facts)

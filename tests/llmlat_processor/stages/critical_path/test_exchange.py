@@ -196,6 +196,12 @@ def test_a_caller_that_did_not_stay_to_the_last_byte_proves_no_negative_transit(
     assert len(findings(found)) == 1
 
 
+def test_a_caller_that_left_a_complete_stream_unread_proves_no_negative_transit() -> None:
+    said = {names.LLMLAT_STREAM_END: "complete", names.LLMLAT_STREAM_UNREAD: True}
+    found = explained(chat("c", None, 0, 100, attributes=said), engine("e", "c", 0, 120))
+    assert findings(found) == ["outlived_parent of e 20"]
+
+
 @pytest.mark.parametrize("error", ["TimeoutError", "openai.APITimeoutError"])
 def test_a_caller_that_timed_out_first_proves_no_negative_transit(error: str) -> None:
     said = {names.ERROR_TYPE: error}
