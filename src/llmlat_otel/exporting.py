@@ -146,7 +146,6 @@ def opened(provider: Provider, destinations: Sequence[Destination]) -> None:
     """A provider of ours has been made; it is shut down as the process ends."""
     _way.ours = _Ours(provider, destinations)
     when_leaving(_leave)
-    when_over(_flush_ours)
 
 
 def refuse(what: str) -> None:
@@ -251,6 +250,9 @@ def _flush_ours() -> None:
         way.patience_s = EXIT_TIMEOUT_S
     else:
         way.patience_s -= (clock.now_ns() - begun_ns) / _NS_PER_S
+
+
+when_over(_flush_ours)  # Once: a child of a fork has the same list, and makes its own provider.
 
 
 def _leave() -> None:

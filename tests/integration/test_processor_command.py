@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from llmlat_processor.views.lane import SCOPE
+from llmlat_processor.written import OWN_SCOPE
 from llmlat_semconv import attributes as names
 from tests.llmlat_processor.sink import Sink, rejecting, sink
 
@@ -96,7 +96,7 @@ def without_what_was_added(message: Message) -> Message:
 
 
 def originals(destination: Sink) -> list[Message]:
-    return [message for _, scope, message in destination.spans if scope.scope.name != SCOPE]
+    return [message for _, scope, message in destination.spans if scope.scope.name != OWN_SCOPE]
 
 
 def as_exported(spans: list[ReadableSpan]) -> list[Message]:
@@ -119,7 +119,7 @@ def test_ended_from_outside_it_sends_what_it_holds_and_tells_its_books(
         assert destination.spans == []
         code, books = running.end(ending)
         arrived = originals(destination)
-        lane = [message.name for _, s, message in destination.spans if s.scope.name == SCOPE]
+        lane = [message.name for _, s, message in destination.spans if s.scope.name == OWN_SCOPE]
 
     assert by_id(list(map(without_what_was_added, arrived))) == by_id(as_exported(spans))
     assert lane[0] == "critical path"

@@ -8,6 +8,7 @@ import pytest
 from llmlat_otel import exporting
 from llmlat_otel.core.emit import Emitter
 from llmlat_otel.core.guard import faults
+from llmlat_otel.core.lifespans import Lifespan
 from llmlat_otel.destinations import Destination
 from llmlat_otel.exporting import (
     destinations,
@@ -208,3 +209,12 @@ def test_applications_that_end_one_after_another_wait_together_for_a_dead_collec
 
 def test_what_arrives_gives_the_next_application_all_of_its_time(ours, monkeypatch):
     assert held_up(monkeypatch, (1, False), (1, True), (3, False), (3, False)) == [3.0, 2.0, 3.0]
+
+
+def test_an_application_that_ends_is_held_up_once_also_in_a_child_with_another_provider(ours):
+    async def app(scope, receive, send):
+        pass
+
+    opened(ours, [Destination("fake", None)])  # as a child of a fork does
+    asyncio.run(Lifespan({}, None, None).run(app))
+    assert ours.asked == ["flush 3000"]

@@ -14,8 +14,8 @@ from llmlat_processor.model import INTERNAL
 from llmlat_processor.service import Processor, forward
 from llmlat_processor.settings import INLINE, Delivery, Settings
 from llmlat_processor.views.jaeger_warnings import WARNINGS
-from llmlat_processor.views.lane import SCOPE
 from llmlat_processor.window import Limits
+from llmlat_processor.written import OWN_SCOPE
 from llmlat_semconv import attributes as names
 from tests.llmlat_processor import otlp
 from tests.llmlat_processor.otlp import request
@@ -75,7 +75,7 @@ def originals(destination: Sink) -> list[Message]:
     """What has arrived of what was sent, each without what was added to it."""
     found = []
     for _, scope_spans, message in destination.spans:
-        if scope_spans.scope.name != SCOPE:
+        if scope_spans.scope.name != OWN_SCOPE:
             bare = Message.FromString(message.SerializeToString())
             kept = [pair for pair in bare.attributes if not pair.key.startswith(OURS)]
             del bare.attributes[:]
@@ -89,4 +89,4 @@ OURS = (names.LLMLAT_CRITICAL_PATH_DURATION.partition(".")[0], WARNINGS)
 
 
 def lane_of(destination: Sink) -> list[Message]:
-    return [message for _, scope, message in destination.spans if scope.scope.name == SCOPE]
+    return [message for _, scope, message in destination.spans if scope.scope.name == OWN_SCOPE]

@@ -15,8 +15,9 @@ from llmlat_processor.pipeline import process
 from llmlat_processor.service import UNEXPLAINED, Processor
 from llmlat_processor.settings import Views
 from llmlat_processor.views.jaeger_warnings import WARNINGS
-from llmlat_processor.views.lane import SCOPE, SERVICE
+from llmlat_processor.views.lane import SERVICE
 from llmlat_processor.window import SPAN_OVERHEAD, Limits
+from llmlat_processor.written import OWN_SCOPE
 from llmlat_semconv import attributes as names
 from tests.llmlat_processor import otlp
 from tests.llmlat_processor.forwarding import (
@@ -243,7 +244,7 @@ def test_what_another_processor_has_explained_passes_untouched() -> None:
     with sink() as destination:
         with forwarding(destination, PATIENT) as processor:
             send(processor, *before)
-            send(processor, span(7), scope=SCOPE)
+            send(processor, span(7), scope=OWN_SCOPE)
         assert [message for _, _, message in destination.spans] == [*before, span(7)]
 
     assert processor.books().as_they_came == {"explained before": 3}

@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
+from llmlat_processor.commands import page as page_module
+from llmlat_processor.commands import show as show_module
 from llmlat_processor.commands.progress import Progress
 from llmlat_processor.commands.show import Request, show
 from llmlat_processor.commands.what_if import meant, parse
-from llmlat_processor.model import Span
+from llmlat_processor.model import AlignedTrace, Span
 from llmlat_processor.pipeline import process
+from llmlat_processor.schedule import Schedule
+from llmlat_processor.stages.critical_path.schedules import schedules
 from llmlat_processor.views.wording import CAVEAT
 from llmlat_semconv.phases import Phase
 from tests.llmlat_processor.adviser import MS, TRACE_ID, adviser_spans, span
@@ -243,6 +247,25 @@ def test_a_what_if_is_answered_with_its_caveat(traces: str) -> None:
     assert "tool:get_orders=0.5: saves 130 ms, 1.87 s instead of 2.00 s" in out
     assert "tool=-100ms: saves 100 ms, 1.90 s instead of 2.00 s" in out
     assert CAVEAT in " ".join(out.split())
+
+
+def test_all_that_is_asked_of_a_trace_is_answered_from_schedules_that_are_made_once(
+    traces: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made anew for each question and root, 800 roots took over a minute."""
+    made = []
+
+    def counted(aligned: AlignedTrace) -> dict[Span, Schedule]:
+        made.append(aligned.trace.trace_id)
+        return schedules(aligned)
+
+    for module in (show_module, page_module):
+        monkeypatch.setattr(module, "schedules", counted)
+    what_ifs = [parse(text) for text in ("tool=0.5", "decode=0.5")]
+    target = str(tmp_path / "report.html")
+    request = Request((traces,), "", what_ifs, False, False, html=target)
+    show(request, io.StringIO(), Progress(io.StringIO(), no_time))
+    assert len(made) == len(set(made)) > 1
 
 
 def test_a_what_if_in_the_document(traces: str) -> None:

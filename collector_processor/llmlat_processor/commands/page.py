@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from llmlat_processor.commands.output import NO_ANSWERS, AnswersByRoot
 from llmlat_processor.commands.saving import save_text
 from llmlat_processor.commands.what_if import Supposition
-from llmlat_processor.model import ExplainedTrace
+from llmlat_processor.model import ExplainedTrace, Span
+from llmlat_processor.schedule import Schedule
 from llmlat_processor.stages.critical_path.schedules import schedules
 from llmlat_processor.views.page import MOST, STEP, Preset, Told, page
 
 
 def told(
     explained: ExplainedTrace,
+    plans: Mapping[Span, Schedule] | None = None,
     answers: AnswersByRoot = NO_ANSWERS,
     suppositions: Sequence[Supposition] = (),
 ) -> Told:
-    """What the page is told of a trace; the first what-if that a control can say is set there."""
+    """What the page is told of a trace; the first what-if that a control can say is set there.
+
+    Args:
+        explained: the trace.
+        plans: the schedules of its roots; None makes them.
+        answers: the what-ifs that were asked, answered.
+        suppositions: the same as they were asked.
+    """
     presets = (_preset(one) for one in suppositions)
     return Told(
         explained,
-        schedules(explained.aligned),
+        schedules(explained.aligned) if plans is None else plans,
         answers,
         next((preset for preset in presets if preset is not None), None),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TextIO
 
@@ -16,6 +16,8 @@ from llmlat_processor.commands.what_if import Supposition, answer
 from llmlat_processor.jaeger_address import Address, is_address, parse
 from llmlat_processor.model import ExplainedTrace, Span
 from llmlat_processor.pipeline import process
+from llmlat_processor.schedule import Schedule
+from llmlat_processor.stages.critical_path.schedules import schedules
 from llmlat_processor.views.wording import Answer
 
 DONE: Final = 0
@@ -71,10 +73,11 @@ def show(request: Request, out: TextIO, progress: Progress, fetch: Fetch = _nowh
         if is_unseen:
             progress.at(f"explaining trace {number:,} of {len(traces):,}")
         explained = process(members)
-        answers = _answers(explained, request.suppositions, progress)
+        plans = schedules(explained.aligned) if request.html or request.suppositions else {}
+        answers = _answers(explained, plans, request.suppositions, progress)
         answered.update(answer.asked for given in answers.values() for answer in given)
         if request.html:
-            on_page.append(told(explained, answers, request.suppositions))
+            on_page.append(told(explained, plans, answers, request.suppositions))
         if request.perfetto:
             in_perfetto.append(explained)
         if request.as_json:
@@ -157,12 +160,15 @@ def _why_nothing(spans: Sequence[Span], prefix: str) -> str:
 
 
 def _answers(
-    explained: ExplainedTrace, suppositions: Sequence[Supposition], progress: Progress
+    explained: ExplainedTrace,
+    plans: Mapping[Span, Schedule],
+    suppositions: Sequence[Supposition],
+    progress: Progress,
 ) -> AnswersByRoot:
     answers: dict[Span, list[Answer]] = {}
     for supposition in suppositions:
         try:
-            given = answer(supposition, explained)
+            given = answer(supposition, explained, plans)
         except ValueError as error:
             trace = explained.trace.trace_id.hex()
             progress.tell(f"llmlat show: trace {trace}: {error}")

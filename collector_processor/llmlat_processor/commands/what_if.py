@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 from llmlat_processor.model import ExplainedTrace, Span
-from llmlat_processor.stages.critical_path.what_if import what_if
+from llmlat_processor.schedule import Schedule
+from llmlat_processor.stages.critical_path.what_if import Change, WhatIf, reschedule
 from llmlat_processor.views.wording import Answer
 from llmlat_semconv.attributes import GEN_AI_AGENT_NAME, GEN_AI_TOOL_NAME, LLMLAT_RETRIEVAL_SOURCE
 from llmlat_semconv.phases import Phase
@@ -90,31 +92,37 @@ def meant(supposition: Supposition, explained: ExplainedTrace) -> Span | None:
     raise ValueError(f"{supposition.text!r} matches several operations, name one: {ids}")
 
 
-def answer(supposition: Supposition, explained: ExplainedTrace) -> dict[Span, Answer]:
+def answer(
+    supposition: Supposition, explained: ExplainedTrace, plans: Mapping[Span, Schedule]
+) -> dict[Span, Answer]:
     """Answer a supposition for every root.
+
+    Args:
+        supposition: what is asked.
+        explained: the trace.
+        plans: the schedules of its roots, made once for all that is asked.
 
     Raises:
         ValueError: it means no operation of the trace, or several.
     """
-    one = meant(supposition, explained)
-    answers = {}
-    for paths in explained.paths.roots:
-        result = what_if(
-            explained.aligned,
-            paths.root,
-            phase=supposition.phase,
-            span_id=None if one is None else one.span_id,
-            factor=supposition.factor,
-            by_ns=supposition.by_ns,
-        )
-        answers[paths.root] = Answer(
-            supposition.text,
-            result.saves_ns,
-            result.saves_low_ns,
-            result.saves_high_ns,
-            result.duration_ns,
-        )
-    return answers
+    one, phase, factor = meant(supposition, explained), supposition.phase, supposition.factor
+    change = Change(
+        label=None if phase is None else phase.value,
+        span_id=None if one is None else one.span_id,
+        factor=None if factor is None else Fraction(factor),
+        by_ns=supposition.by_ns,
+    )
+    return {root: _answer(supposition, reschedule(plan, change)) for root, plan in plans.items()}
+
+
+def _answer(supposition: Supposition, found: WhatIf) -> Answer:
+    return Answer(
+        supposition.text,
+        found.saves_ns,
+        found.saves_low_ns,
+        found.saves_high_ns,
+        found.duration_ns,
+    )
 
 
 def _phase(name: str) -> Phase:

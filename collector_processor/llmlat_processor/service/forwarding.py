@@ -24,8 +24,8 @@ from llmlat_processor.service.explaining import UNEXPLAINED, Explain, attempted
 from llmlat_processor.service.intake import Intake
 from llmlat_processor.service.outgoing import Outgoing, Preparation
 from llmlat_processor.settings import INLINE, Settings
-from llmlat_processor.views.lane import SCOPE
 from llmlat_processor.window import NEVER_HELD, Released, Why
+from llmlat_processor.written import OWN_SCOPE
 
 NO_ROOT: Final = "no root"
 EXPLAINED_BEFORE: Final = "explained before"
@@ -204,6 +204,6 @@ def _why_not(released: Released) -> str:
         return Why.TRACE_FULL.value  # a path through a part of a trace is a path of nothing
     if all(span.parent_id for span in released.spans):
         return NO_ROOT
-    if any(span.scope == SCOPE for span in released.spans):
+    if any(span.scope == OWN_SCOPE for span in released.spans):
         return EXPLAINED_BEFORE
     return ""

@@ -20,6 +20,7 @@ from llmlat_processor.model import (
     RootPaths,
     Span,
 )
+from llmlat_processor.written import cut, seconds
 from llmlat_semconv import attributes as names
 from llmlat_semconv import events
 from llmlat_semconv.phases import (
@@ -31,9 +32,6 @@ from llmlat_semconv.version import CONTRACT_VERSION
 
 ALGORITHM: Final = f"llmlat/{CONTRACT_VERSION}"
 """Name of the rules by which the paths were found."""
-
-MAX_TEXT_BYTES: Final = 1_999
-"""Tempo cuts strings at 2,048 bytes; ours stay below 2,000, cut on a character border."""
 
 SUMMED_UP: Final = 5
 """So many contributions are named in a summary; the attributes have them all."""
@@ -53,11 +51,6 @@ def annotate(aligned: AlignedTrace, paths: CriticalPaths) -> ExplainedTrace:
     for span, found in witnessed.items():
         annotations[span] = Annotation(added.get(span, {}), found)
     return ExplainedTrace(aligned, paths, findings, annotations)
-
-
-def seconds(duration_ns: int) -> float:
-    """Double seconds, rounded to the microsecond: viewers print every digit they get."""
-    return round(duration_ns / 1e9, 6)
 
 
 def _of(added: dict[Span, _Added], span: Span) -> _Added:
@@ -126,8 +119,7 @@ def summary(path: Path) -> str:
     ]
     if len(largest) > SUMMED_UP:
         words.append("...")
-    text = ", ".join(words).encode()
-    return text[:MAX_TEXT_BYTES].decode(errors="ignore")
+    return cut(", ".join(words))
 
 
 def _two_digits(duration_ns: int) -> str:

@@ -12,11 +12,9 @@ from operator import attrgetter
 from typing import Final
 
 from llmlat_processor.model import CLIENT, INTERNAL, SERVER, Assumptions, Finding, Span, Trace
+from llmlat_processor.written import OWN_SCOPE
 from llmlat_semconv import attributes as names
 from llmlat_semconv.values import FindingKind
-
-OWN_SCOPE: Final = "llmlat_processor"
-"""Instrumentation scope of what this processor itself emits."""
 
 YEAR_2000_NS: Final = 946_684_800 * 10**9
 HOUR_NS: Final = 3_600 * 10**9

@@ -31,13 +31,11 @@ from llmlat_processor.model import (
     Span,
     Trace,
 )
+from llmlat_processor.written import OWN_SCOPE, cut, seconds
 from llmlat_semconv import attributes as names
 from llmlat_semconv.spans import lane_span_name, section_span_name
 from llmlat_semconv.values import LinkRelationship, SectionLabel
 from llmlat_semconv.version import CONTRACT_VERSION
-
-SCOPE: Final = "llmlat_processor"
-"""Instrumentation scope of what this processor itself emits."""
 
 SERVICE: Final = "~critical path"
 """The tilde sorts it behind the real services."""
@@ -51,9 +49,6 @@ SMALLEST_PART: Final = 200
 LISTED: Final = 200
 LISTED_SINGLY: Final = 100
 LISTED_BY_OPERATION: Final = LISTED - LISTED_SINGLY - len(SectionLabel)
-
-MOST_TEXT_BYTES: Final = 1_999
-"""Tempo cuts strings at 2,048 bytes; ours stay below 2,000, cut on a character border."""
 
 _SAMPLED: Final = 0xFF
 """The bits of a span's flags that are those of its trace."""
@@ -212,7 +207,7 @@ class _Lane:
             start_ns + duration_ns,
             self._resource,
             flags=root.flags & _SAMPLED,
-            scope=SCOPE,
+            scope=OWN_SCOPE,
             attributes=attributes,
             attribute_count=len(attributes),
             events=events,
@@ -228,7 +223,7 @@ class _Lane:
             section.duration_ns,
             {
                 names.LLMLAT_SECTION_LABEL: section.label.value,
-                names.LLMLAT_SECTION_DURATION: _seconds(section.duration_ns),
+                names.LLMLAT_SECTION_DURATION: seconds(section.duration_ns),
                 names.LLMLAT_SECTION_SHARE: round(section.duration_ns / self._whole_ns, 6),
                 names.LLMLAT_SECTION_EVIDENCE: section.evidence.value,
                 **self._about,
@@ -248,18 +243,18 @@ class _Lane:
         said = self._said.items()
         values: _Made = {
             names.LLMLAT_CONTRACT_VERSION: CONTRACT_VERSION,
-            **{key: _short(value) for key, value in said if key not in _OF_THE_OPERATION},
+            **{key: value for key, value in said if key not in _OF_THE_OPERATION},
             names.LLMLAT_CRITICAL_PATH_SECTIONS: self._listed(),
             names.LLMLAT_CRITICAL_PATH_SHOWN_SECTIONS: len(chosen.shown),
             names.LLMLAT_CRITICAL_PATH_TOTAL_SECTIONS: len(self._paths.e2e.sections),
-            names.LLMLAT_CRITICAL_PATH_HIDDEN_DURATION: _seconds(chosen.hidden_ns),
-            names.LLMLAT_CRITICAL_PATH_TOTAL_WORK: _seconds(ledger.work_ns),
-            names.LLMLAT_CRITICAL_PATH_BUSY: _seconds(ledger.busy_ns),
-            names.LLMLAT_CRITICAL_PATH_OVERLAPPED: _seconds(ledger.overlapped_ns),
+            names.LLMLAT_CRITICAL_PATH_HIDDEN_DURATION: seconds(chosen.hidden_ns),
+            names.LLMLAT_CRITICAL_PATH_TOTAL_WORK: seconds(ledger.work_ns),
+            names.LLMLAT_CRITICAL_PATH_BUSY: seconds(ledger.busy_ns),
+            names.LLMLAT_CRITICAL_PATH_OVERLAPPED: seconds(ledger.overlapped_ns),
             **self._about,
         }
         if ledger.retry_waste_ns is not None:
-            values[names.LLMLAT_CRITICAL_PATH_RETRY_WASTE] = _seconds(ledger.retry_waste_ns)
+            values[names.LLMLAT_CRITICAL_PATH_RETRY_WASTE] = seconds(ledger.retry_waste_ns)
         return values
 
     def _first_content(self) -> Sequence[Event]:
@@ -268,7 +263,7 @@ class _Lane:
         if ttft is None or ttft.root is not root:
             return ()
         copied = (names.LLMLAT_TTFT_PATH_SUMMARY, names.LLMLAT_TTFT_PATH_DURATION)
-        said = {key: _short(self._said[key]) for key in copied}
+        said = {key: self._said[key] for key in copied}
         return (Event(FIRST_CONTENT, root.start_ns + ttft.duration_ns, said),)
 
     def _listed(self) -> tuple[str, ...]:
@@ -354,20 +349,6 @@ def _resource(root: Span) -> Resource:
     host = root.resource.attributes.get(names.HOST_ID)
     if isinstance(host, str) and host:
         said[names.HOST_ID] = cut(host)
-    return Resource(said, service=SERVICE, process=SCOPE, domain=root.resource.domain, weak=False)
-
-
-def _seconds(duration_ns: int) -> float:
-    """Double seconds, rounded to the microsecond: viewers print every digit they get."""
-    return round(duration_ns / 1e9, 6)
-
-
-def _short(value: AttributeValue) -> AttributeValue:
-    return cut(value) if isinstance(value, str) else value
-
-
-def cut(text: str) -> str:
-    """As much of a text as every backend keeps."""
-    if len(text) * 4 <= MOST_TEXT_BYTES:
-        return text
-    return text.encode(errors="replace")[:MOST_TEXT_BYTES].decode(errors="ignore")
+    return Resource(
+        said, service=SERVICE, process=OWN_SCOPE, domain=root.resource.domain, weak=False
+    )

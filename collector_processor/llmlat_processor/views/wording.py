@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from llmlat_processor.model import RootPaths, Span, Trace
 from llmlat_semconv.values import FindingKind, TtftAbsence
 
 MICRO: Final = "µs"
@@ -87,6 +88,21 @@ def duration(value_ns: int, micro: str = MICRO) -> str:
         if value_ns * 2_000 >= scale * 1_999:  # what would round to 1000 is 1.00 of the next unit
             return f"{_three_digits(value_ns / scale)} {unit}"
     return f"{value_ns} ns"
+
+
+def spared(paths: RootPaths, trace: Trace) -> list[Span]:
+    """The operations off the path to the end, the longest first."""
+    spared = [span for span in trace.operations if span in paths.slacks_ns]
+    return sorted(spared, key=lambda span: (-span.duration_ns, span.start_ns, span.span_id))
+
+
+def spare(span: Span, slack_ns: int, micro: str = MICRO) -> str:
+    """How much longer an operation could have been.
+
+    Slack is a lower bound, so a slack of nothing only means that none is known.
+    """
+    more = f"at least {duration(slack_ns, micro)} more" if slack_ns else "no known time more"
+    return f"{duration(span.duration_ns, micro)}: could have taken {more}"
 
 
 def percent(part_ns: int, whole_ns: int) -> str:

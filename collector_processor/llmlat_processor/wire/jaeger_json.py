@@ -55,8 +55,9 @@ _NO_SERVICE: Final = "OTLPResourceNoServiceName"
 _ERROR: Final = 2
 
 _KIND, _ERROR_TAG, _STATUS = "span.kind", "error", "otel.status_code"
-_SCOPES: Final = ("otel.scope.name", "otel.library.name")
-_VERSIONS: Final = ("otel.scope.version", "otel.library.version")
+_CALLED: Final = ("scope", "library")  # now, and by OpenTelemetry of before 2022
+_SCOPES: Final = tuple(f"otel.{word}.name" for word in _CALLED)
+_VERSIONS: Final = tuple(f"otel.{word}.version" for word in _CALLED)
 _NOT_ATTRIBUTES: Final = frozenset({_KIND, _ERROR_TAG, _STATUS, *_SCOPES, *_VERSIONS})
 """Tags that stand for fields of OTLP."""
 

@@ -280,6 +280,10 @@ class Call:
     def _is_streamed(self) -> bool:
         return self.is_streaming or bool(self._reader.request.streamed)
 
+    def _is_told_apart(self) -> bool:
+        """Whether somebody tells the events of its stream apart; whoever reads bytes does not."""
+        return self.is_streaming or not self._awaits_body
+
     def close(self, error: BaseException | None) -> None:
         """The call is over: the caller has closed what it gave out, because of an error or not."""
         if error is not None and is_cancellation(error):
@@ -319,7 +323,7 @@ class Call:
             stream_end,
             failure,
             cancelled=cancelled,
-            is_told_apart=self.is_streaming or not self._awaits_body,
+            is_told_apart=self._is_told_apart(),
         )
         finished = Finished(self._reader.request, recording, self._reader.facts, failure)
         self._runtime.emitter.finish(self._open(), self._attempts, finished)

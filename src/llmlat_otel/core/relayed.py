@@ -68,17 +68,13 @@ class ServedRecorder(PhaseRecorder):
         end_ns: int,
         stream_end: StreamEnd | None = None,
         error_type: str | None = None,
-        *,
-        cancelled: bool = False,
-        is_told_apart: bool = True,
+        **how: bool,
     ) -> Recording:
-        """The call is over."""
+        """The call is over; see `PhaseRecorder`."""
         last_ns = self.last_arrival_ns
         if last_ns is not None:
             self._served.upstream_ended(last_ns)
-        return super().finish(
-            end_ns, stream_end, error_type, cancelled=cancelled, is_told_apart=is_told_apart
-        )
+        return super().finish(end_ns, stream_end, error_type, **how)
 
 
 class UpstreamRecorder(ServedRecorder):
@@ -91,15 +87,10 @@ class UpstreamRecorder(ServedRecorder):
         end_ns: int,
         stream_end: StreamEnd | None = None,
         error_type: str | None = None,
-        *,
-        cancelled: bool = False,
-        is_told_apart: bool = False,
+        **how: bool,
     ) -> Recording:
-        """The call is over; nobody has told the events of its stream apart."""
-        del is_told_apart
-        made = super().finish(
-            end_ns, stream_end, error_type, cancelled=cancelled, is_told_apart=False
-        )
+        """The call is over; see `PhaseRecorder`."""
+        made = super().finish(end_ns, stream_end, error_type, **how)
         phases = tuple(_at_gateway(made.phases))
         in_phases_ns = sum(each.end_ns - each.start_ns for each in phases)
         return made._replace(phases=phases, gap_ns=made.end_ns - made.start_ns - in_phases_ns)

@@ -55,6 +55,7 @@ class Served:
     Attributes:
         traceparent: The header that it came with; a gateway may pass it on as it is.
         trace_id: Of its span; 0 where that is not known.
+        route: The template of its path; None where nobody has told.
     """
 
     __slots__ = (
@@ -63,18 +64,18 @@ class Served:
         "_ended_ns",
         "_event_ns",
         "_first_begun_ns",
+        "_has_held",
         "_hold_max_ns",
         "_hold_sum_ns",
         "_is_apps_own",
         "_last_sent_ns",
         "_mounts",
-        "_path",
         "_timed",
         "_waiting",
-        "has_sent",
         "is_heard",
         "is_over",
         "received_ns",
+        "route",
         "scope",
         "trace_id",
         "traceparent",
@@ -89,19 +90,19 @@ class Served:
         self.is_over = False
         self.traceparent: str | None = None
         self.trace_id = 0
-        self.has_sent = False
+        self.route: str | None = None
         self._admitted_ns: int | None = None
         self._first_begun_ns: int | None = None
         self._begun_ns = 0
         self._event_ns = 0
         self._ended_ns: int | None = None
         self._waiting = _NONE
+        self._has_held = False
         self._hold_sum_ns = 0
         self._hold_max_ns = 0
         self._is_apps_own = False
         self._last_sent_ns: int | None = None
         self._mounts = ""
-        self._path: str | None = None
         self._timed: tuple[Phase, ...] = ()
 
     # What the transport upstream tells
@@ -161,7 +162,7 @@ class Served:
 
     def routed(self, path: str) -> None:
         """A route is chosen, by its template; it lies below what the request has come through."""
-        self._path = self._mounts + path
+        self.route = self._mounts + path
 
     def admitted(self, at_ns: int) -> None:
         """The request has come through one more door; the last one counts."""
@@ -180,7 +181,7 @@ class Served:
         self._last_sent_ns = at_ns
         count, total, first_ns = waiting
         if count:
-            self.has_sent = True
+            self._has_held = True
             self._hold_sum_ns += count * at_ns - total
             longest_ns = at_ns - first_ns
             if longest_ns > self._hold_max_ns:  # noqa: PLR1730 - a tenth of what a chunk takes
@@ -194,14 +195,9 @@ class Served:
         return self._first_begun_ns is not None and not self._is_apps_own
 
     @property
-    def route(self) -> str | None:
-        """The template of its path; None where nobody has told."""
-        return self._path
-
-    @property
     def hold_ns(self) -> tuple[int, int] | None:
         """How long events were held, summed, and the longest; None if none was sent on."""
-        return (self._hold_sum_ns, self._hold_max_ns) if self.has_sent else None
+        return (self._hold_sum_ns, self._hold_max_ns) if self._has_held else None
 
     def before_the_answer(self) -> tuple[PhaseInterval, ...]:
         """Its phases on the way up; those whose edges are not both known are left out."""

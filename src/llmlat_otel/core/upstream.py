@@ -208,6 +208,10 @@ class UpstreamCall(Call):
         """What is read part by part need not be a stream: its head says so."""
         return bool(self._reader.request.streamed)
 
+    def _is_told_apart(self) -> bool:
+        """What is passed on is not read."""
+        return False
+
     def _failure_of(self, error: BaseException | None) -> str | None:
         return error_type(error) or self._failure
 

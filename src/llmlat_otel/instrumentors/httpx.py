@@ -97,17 +97,22 @@ class _AsyncTrace(_Trace):
 
 
 def _sends(trace: type[_Trace]) -> Callable[..., Any]:
-    """Wraps `Client.send`: each request that a call sends is an attempt."""
+    """Wraps `Client.send`."""
 
     def send(wrapped: Callable[..., Any], _: Any, args: Any, kwargs: Any) -> Any:
-        call = guarded(_TARGET, call_underway)
-        if call is None:
-            upstream = guarded(_TARGET, _upstream, args, kwargs, trace)
-            return run_in(upstream, wrapped, args, kwargs)
-        attempt = guarded(_TARGET, _begin, call, args, kwargs, trace)
-        return run_in(attempt, wrapped, args, kwargs)
+        return run_in(guarded(_TARGET, _sent, args, kwargs, trace), wrapped, args, kwargs)
 
     return send
+
+
+def _sent(
+    args: tuple[Any, ...], kwargs: dict[str, Any], trace: type[_Trace]
+) -> Passage | UpstreamCall | None:
+    """What is sent: an attempt of a call, or a gateway's own, or none of ours."""
+    call = call_underway()
+    if call is None:
+        return _upstream(args, kwargs, trace)
+    return _begin(call, args, kwargs, trace)
 
 
 def _begin(

@@ -21,7 +21,7 @@ def told(recorder, parts, end=StreamEnd.COMPLETE, **more):
         recorder.enter(phase, 10 * number)
     for at_ns in parts:
         recorder.part_received(at_ns)
-    made = recorder.finish(100, end, **more)
+    made = recorder.finish(100, end, is_told_apart=False, **more)
     return [(each.phase.value, each.start_ns, each.end_ns) for each in made.phases], made
 
 

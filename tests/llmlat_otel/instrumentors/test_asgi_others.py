@@ -9,9 +9,6 @@ from opentelemetry.instrumentation.fastapi import FastAPIInstrumentor
 
 import llmlat_otel
 from llmlat_otel.asgi import GatewayMiddleware
-from llmlat_otel.core.guard import faults
-from llmlat_otel.settings import Settings
-from llmlat_otel.testing import ManualClock, recorded
 from llmlat_semconv import attributes as names
 from tests.llmlat_otel.asgi_driver import CALLER, Server, scope_of
 from tests.llmlat_otel.instrumentors.asgi_apps import (
@@ -22,24 +19,7 @@ from tests.llmlat_otel.instrumentors.asgi_apps import (
     takes,
 )
 
-
-@pytest.fixture
-def clock():
-    return ManualClock()
-
-
-@pytest.fixture(autouse=True)
-def _all_are_put_back():
-    before = dict(faults())
-    yield
-    llmlat_otel.uninstrument()
-    assert faults() == before
-
-
-@pytest.fixture
-def record(clock):
-    with recorded(clock=clock, settings=Settings(phase_min_ns=0)) as what:
-        yield what
+pytestmark = pytest.mark.usefixtures("all_are_put_back")
 
 
 def theirs_on_the_application(app, provider):

@@ -15,7 +15,8 @@ from llmlat_processor.model import (
     Section,
     Span,
 )
-from llmlat_processor.stages.annotate import MAX_TEXT_BYTES, seconds, summary
+from llmlat_processor.stages.annotate import summary
+from llmlat_processor.written import MOST_TEXT_BYTES, seconds
 from llmlat_semconv import attributes as names
 from llmlat_semconv import events
 from llmlat_semconv.phases import (
@@ -279,5 +280,5 @@ def test_a_summary_names_the_largest_first() -> None:
 def test_a_long_summary_is_cut_on_the_border_of_a_character(letter: str) -> None:
     for shift in range(4):
         text = summary(path_of(("s" * shift + letter * 3_000, MS)))
-        assert MAX_TEXT_BYTES - 4 < len(text.encode()) <= MAX_TEXT_BYTES
+        assert MOST_TEXT_BYTES - 4 < len(text.encode()) <= MOST_TEXT_BYTES
         assert text == f"decode {'s' * shift}{letter * 3_000}"[: len(text)]

@@ -9,7 +9,8 @@ from itertools import permutations
 import pytest
 
 from llmlat_processor.model import CLIENT, SERVER, Assumptions, Span, Trace
-from llmlat_processor.stages.assemble import ABSENT_NAME, OWN_SCOPE, assemble
+from llmlat_processor.stages.assemble import ABSENT_NAME, assemble
+from llmlat_processor.written import OWN_SCOPE
 from llmlat_semconv import attributes as names
 from llmlat_semconv.phases import Phase
 from llmlat_semconv.values import FindingKind

@@ -17,9 +17,8 @@ from llmlat_processor.model import (
     Span,
 )
 from llmlat_processor.pipeline import process
-from llmlat_processor.stages import assemble
-from llmlat_processor.views import lane as lanes
-from llmlat_processor.views.lane import FIRST_CONTENT, LISTED, SHOWN, cut, entries, lane, select
+from llmlat_processor.views.lane import FIRST_CONTENT, LISTED, SHOWN, entries, lane, select
+from llmlat_processor.written import OWN_SCOPE, cut
 from llmlat_semconv import attributes as names
 from llmlat_semconv.phases import Phase, critical_path_duration_attribute
 from llmlat_semconv.values import Evidence, SectionLabel
@@ -92,7 +91,7 @@ def test_without_a_host_it_names_none() -> None:
 def test_it_bears_the_scope_whose_spans_the_stages_leave_alone() -> None:
     before = explained()
     drawn = lane(before)
-    assert lanes.SCOPE == assemble.OWN_SCOPE
+    assert {each.scope for each in drawn} == {OWN_SCOPE}
 
     after = explained([*adviser_spans(), *drawn])
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from llmlat_processor.model import Assumptions, Finding, RootPaths, Span, Trace
 from llmlat_processor.views.page.markup import amount, name
-from llmlat_processor.views.wording import PLAIN_WORDS, duration
+from llmlat_processor.views.wording import PLAIN_WORDS, spare, spared
 
 OPEN_SPARE: Final = 5
 OPEN_FINDINGS: Final = 12
@@ -35,17 +35,16 @@ def draw_ledger(paths: RootPaths) -> Iterator[str]:
 
 def draw_spare(paths: RootPaths, trace: Trace, addresses: Mapping[Span, str]) -> Iterator[str]:
     """Operations off the path to the end, the longest first, and how much longer they may be."""
-    spared = [span for span in trace.operations if span in paths.slacks_ns]
-    spared.sort(key=lambda span: (-span.duration_ns, span.start_ns, span.span_id))
-    if not spared:
+    off = spared(paths, trace)
+    if not off:
         return
     yield '<section class="spare"><h3>Off the path to the end</h3><ul>'
-    for span in spared[:OPEN_SPARE]:
+    for span in off[:OPEN_SPARE]:
         yield _spare(span, paths.slacks_ns[span], addresses)
     yield "</ul>"
-    if len(spared) > OPEN_SPARE:
-        yield f"<details><summary>{len(spared) - OPEN_SPARE:,} more</summary><ul>"
-        for span in spared[OPEN_SPARE:]:
+    if len(off) > OPEN_SPARE:
+        yield f"<details><summary>{len(off) - OPEN_SPARE:,} more</summary><ul>"
+        for span in off[OPEN_SPARE:]:
             yield _spare(span, paths.slacks_ns[span], addresses)
         yield "</ul></details>"
     yield "</section>"
@@ -79,10 +78,7 @@ def draw_assumptions(used: Assumptions) -> Iterator[str]:
 
 
 def _spare(span: Span, slack_ns: int, addresses: Mapping[Span, str]) -> str:
-    """Slack is a lower bound, so a slack of nothing only means that none is known."""
-    more = f"at least {duration(slack_ns)} more" if slack_ns else "no known time more"
-    said = f"{duration(span.duration_ns)}: could have taken {more}"
-    return f"<li>{_named(span, addresses.get(span))}, {said}</li>"
+    return f"<li>{_named(span, addresses.get(span))}, {spare(span, slack_ns)}</li>"
 
 
 def _named(span: Span, address: str | None) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 from llmlat_processor.model import Assumptions, Finding, RootPaths, Span, Trace
 from llmlat_processor.views.terminal import theme
 from llmlat_processor.views.terminal.theme import Page, duration, paragraph, printable
-from llmlat_processor.views.wording import PLAIN_WORDS
+from llmlat_processor.views.wording import PLAIN_WORDS, spare, spared
 
 SHOWN_FINDINGS: Final = 12
 SHOWN_SPARE: Final = 5
@@ -29,15 +29,14 @@ def draw_ledger(paths: RootPaths, page: Page) -> Iterator[Text]:
 
 def draw_spare(paths: RootPaths, trace: Trace, page: Page) -> Iterator[Text]:
     """Write the longest operations off the path to the end, and how much longer they may be."""
-    spared = [span for span in trace.operations if span in paths.slacks_ns]
-    spared.sort(key=lambda span: (-span.duration_ns, span.start_ns, span.span_id))
-    if not spared:
+    off = spared(paths, trace)
+    if not off:
         return
     yield Text("Off the path to the end", theme.HEADING)
-    shown = spared if page.everything else spared[:SHOWN_SPARE]
+    shown = off if page.everything else off[:SHOWN_SPARE]
     for span in shown:
         yield Text(paragraph(_spare(span, paths.slacks_ns[span], page).split(), page))
-    yield from _more(len(spared) - len(shown))
+    yield from _more(len(off) - len(shown))
 
 
 def draw_findings(findings: Sequence[Finding], trace: Trace, page: Page) -> Iterator[Text]:
@@ -75,10 +74,7 @@ def _finding(finding: Finding, span: Span | None, page: Page) -> Iterator[Text]:
 
 
 def _spare(span: Span, slack_ns: int, page: Page) -> str:
-    """Slack is a lower bound, so a slack of nothing only means that none is known."""
-    more = f"at least {duration(slack_ns, page.glyphs)} more" if slack_ns else "no known time more"
-    amount = duration(span.duration_ns, page.glyphs)
-    return f"{_named(span, page)}, {amount}: could have taken {more}"
+    return f"{_named(span, page)}, {spare(span, slack_ns, page.glyphs.micro)}"
 
 
 def _more(count: int) -> Iterator[Text]:
