@@ -8,13 +8,14 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from bench import gateway, machine, page, paths, peers, pipeline, sdk, soak
+from bench import clocks, gateway, machine, page, paths, peers, pipeline, sdk, soak
 from bench.progress import Progress
 from bench.report import Report
 
 SOAK: Final = "soak"
 BENCHES: Final = {
     "paths": paths,
+    "clocks": clocks,
     "pipeline": pipeline,
     "sdk": sdk,
     "gateway": gateway,

@@ -34,6 +34,7 @@ start here:
   llmlat show traces.jsonl                the same from a file
   llmlat processor --export HOST:PORT     the same for everybody, in Jaeger, Tempo, ...
   llmlat profile timelines.jsonl          a report on many requests
+  llmlat clocks traces.jsonl              how far the clocks of machines are apart, over time
   llmlat doctor                           what is timed in an app, and where its spans go
 
 `llmlat COMMAND --help` has examples.
@@ -85,6 +86,19 @@ examples:
 exit codes: 0 reported, 2 wrong usage, or refused: a file with a defect gives no figures
 """
 
+CLOCKS: Final = """\
+files are those that llmlat show reads; - is stdin. All their traces together bound how far the
+clocks of each two machines are apart, window by window, and show where one was stepped
+
+examples:
+  llmlat clocks traces.jsonl
+  llmlat clocks monday.jsonl tuesday.jsonl --all
+  llmlat clocks traces.jsonl --state clocks.state     goes on from there, and keeps it there
+  llmlat clocks traces.jsonl --window 30 --json
+
+exit codes: 0 shown, 1 no two clocks could be compared, or the state is not kept, 2 wrong usage
+"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
@@ -104,7 +118,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help()
         return DONE
-    answers = {"watch": _watch, "processor": _process, "show": _show, "profile": _profile}
+    answers = {
+        "watch": _watch,
+        "processor": _process,
+        "show": _show,
+        "profile": _profile,
+        "clocks": _clocks,
+    }
     return _answered(arguments.command, lambda: answers[arguments.command](arguments))
 
 
@@ -153,6 +173,7 @@ def _parser(added: Mapping[str, EntryPoint], *, with_summaries: bool) -> argpars
     )
     _show_arguments(_command(commands, "show", "explain the traces in files", SHOW))
     _profile_arguments(_command(commands, "profile", "report on request timelines", PROFILE))
+    _clocks_arguments(_command(commands, "clocks", "compare clocks over many traces", CLOCKS))
     for name, entry_point in added.items():
         # A summary is the command's own, which is not loaded where nobody reads it.
         commands.add_parser(name, help=_summary(entry_point) if with_summaries else None)
@@ -225,6 +246,25 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
         help="which percentiles to take (default: 50,95,99)",
     )
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
+
+
+def _clocks_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE", help="spans, or where Jaeger has them")
+    parser.add_argument(
+        "--state",
+        default="",
+        metavar="FILE",
+        help="what earlier runs learned is read from it, and all that is known then kept in it",
+    )
+    parser.add_argument(
+        "--window",
+        type=_at_least_one,
+        default=120,
+        metavar="SECONDS",
+        help="for how long a clock may keep its rate (default: %(default)s)",
+    )
+    parser.add_argument("--all", action="store_true", help="leave nothing out of the picture")
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of text")
 
 
 def relax_collector() -> None:
@@ -312,6 +352,21 @@ def _profile(arguments: argparse.Namespace) -> int:
         out=sys.stdout,
         progress=Progress(sys.stderr, time.monotonic),
     )
+
+
+def _clocks(arguments: argparse.Namespace) -> int:
+    from llmlat_processor.commands.clocks import Request, clocks
+    from llmlat_processor.commands.progress import Progress
+
+    relax_collector()
+    request = Request(
+        files=arguments.files,
+        state=arguments.state,
+        window_ns=arguments.window * 10**9,
+        as_json=arguments.json,
+        everything=arguments.all,
+    )
+    return clocks(request, sys.stdout, Progress(sys.stderr, time.monotonic), _fetch)
 
 
 def _at_least_one(text: str) -> int:

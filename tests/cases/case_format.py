@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
 from llmlat_processor.model import Assumptions
+from tests.cases.case_rows import rows_of_milestones, rows_of_pairs
 
 Json = Mapping[str, Any]
 
@@ -22,7 +23,7 @@ UNITS_NS: Final[Mapping[str, int]] = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s"
 # Relative stamps are counted from here; a plausible wall time, so that none is taken for garbage.
 EPOCH_NS: Final = 1_750_000_000 * 1_000_000_000
 
-EXACT: Final = Assumptions(tail_ns=0, resolution_ns=0)
+EXACT: Final = Assumptions(tail_ns=0, resolution_ns=0, drift_ppm=0)
 """What cases take for granted unless they say otherwise: no tolerance at all."""
 
 
@@ -34,7 +35,7 @@ class Case:
         name: also the id of its test.
         family: says what kind of statement `expected` is, and whose.
         unit: of every stamp and amount in the file.
-        spans: as written.
+        spans: as written, then those that stand for what the file states as pairs and milestones.
         expected: as written.
         links: explicit dependencies between spans.
         absolute: True where stamps are counted from 1970 instead of from the trace's start.
@@ -96,7 +97,7 @@ def read_case(path: Path) -> Case:
 
 def _case(raw: Json) -> Case:
     refuse_unknown("the file", raw, _TOP_LEVEL)
-    return Case(
+    case = Case(
         name=raw["name"],
         family=raw["family"],
         unit=raw["unit"],
@@ -105,6 +106,8 @@ def _case(raw: Json) -> Case:
         links=raw.get("links", ()),
         absolute=raw.get("absolute", False),
     )
+    milestones = rows_of_milestones(case.spans, case.unit_ns, case.epoch_ns)
+    return replace(case, spans=[*case.spans, *rows_of_pairs(raw.get("pairs", ())), *milestones])
 
 
 def refuse_unknown(what: str, raw: Json, known: Set[str]) -> None:

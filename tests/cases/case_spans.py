@@ -41,10 +41,10 @@ KINDS: Final[Mapping[str, int]] = {
 # Where a case doesn't say where a span ran, all such spans ran in one place.
 _ONE_PLACE: Final = "one"
 
-_PLACE_KEYS: Final = ("service", "host", "process", "domain")
+_PLACE_KEYS: Final = ("service", "host", "process", "domain", "resolution")
 
 _KNOWN_KEYS: Final = {
-    *("id", "parent", "start", "end", "service", "host", "process", "domain"),
+    *("id", "parent", "start", "end", *_PLACE_KEYS),
     *("kind", "op", "boundary", "rpc", "async", "error", "attempt", "cancelled", "lost"),
     *("phase", "phases", "reported", "bounded", "consumer", "milestones"),
     *("stream", "first_chunk", "first_useful_content", "first_is_tool_call"),
@@ -74,7 +74,7 @@ class _Conversion:
         self._case = case
         self._trace_id = case.name.encode()
         self._by_id = {raw["id"]: raw for raw in reversed(case.spans)}
-        self._resources: dict[tuple[str, ...], Resource] = {}
+        self._resources: dict[tuple[str | int, ...], Resource] = {}
 
     def spans(self) -> Iterator[Span]:
         for raw in self._case.spans:
@@ -106,7 +106,8 @@ class _Conversion:
         process = place.get("process", host)
         service = place.get("service", "svc")
         domain = place.get("domain", host)
-        key = (service, host, process, domain)
+        resolution_ns = self._case.duration_ns(place.get("resolution", 0))
+        key = (service, host, process, domain, resolution_ns)
         if key not in self._resources:
             attributes: dict[str, AttributeValue] = {
                 names.SERVICE_NAME: service,
@@ -115,12 +116,14 @@ class _Conversion:
             }
             if "domain" in place:
                 attributes[names.LLMLAT_CLOCK_DOMAIN_ID] = domain
+            if resolution_ns:
+                attributes[names.LLMLAT_CLOCK_DOMAIN_RESOLUTION] = resolution_ns
             self._resources[key] = Resource(
                 attributes, service=service, process=process, domain=domain, weak=False
             )
         return self._resources[key]
 
-    def _place(self, raw: Json) -> Mapping[str, str]:
+    def _place(self, raw: Json) -> Json:
         """Where a span ran; a phase span ran where its operation did."""
         visited: set[str] = set()
         while "phase" in raw and raw["parent"] in self._by_id and raw["id"] not in visited:

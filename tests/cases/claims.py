@@ -3,32 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from tests.cases import clock_claims
 from tests.cases.case_format import Case, Json
+from tests.cases.claim import Claim, Lines, Reader
 from tests.cases.outcome import Outcome
-
-Lines = list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One thing that a file says.
-
-    Attributes:
-        about: what it is about.
-        said: the lines that must be found.
-        found: reads the same lines off an outcome.
-    """
-
-    about: str
-    said: Lines
-    found: Callable[[Outcome], Lines]
-
-
-Reader = Callable[[Case, Any, "str | None"], Iterator[Claim]]
-"""Reads the value of one key; the last argument names the root where a file has several."""
 
 
 def claims_of(case: Case, expected: Json, root: str | None = None) -> Iterator[Claim]:
@@ -47,7 +27,7 @@ def claims_of(case: Case, expected: Json, root: str | None = None) -> Iterator[C
 # Not claims about this processor: prose, what other tools say, and what other keys read.
 _REMARKS: Final = {
     *("note", "property", "upstream_observed", "naive_subtraction_at_50"),
-    *("algorithm", "sections", "non_blocking", "offset", "offset_interval"),
+    *("algorithm", "sections", "non_blocking"),
 }
 
 
@@ -167,20 +147,21 @@ def _edges(case: Case, value: Json, root: str | None) -> Iterator[Claim]:
 
 
 def _findings(case: Case, value: list[Json], root: str | None) -> Iterator[Claim]:
-    """Exactly these findings; an amount is compared where the file gives one.
-
-    A finding with an interval of clock offsets is a declared gap: nothing computes offsets yet,
-    so it must be absent, and the case fails on the day that it is not.
-    """
-    held = [finding for finding in value if "interval" not in finding]
-    with_amount = frozenset((f["kind"], _of(f)) for f in held if "amount" in f)
-    said = sorted(_finding(case, finding) for finding in held)
-    yield Claim("findings", said, lambda o: o.findings(with_amount))
+    """Exactly these findings; amount and interval are compared where the file gives one."""
+    amounts, intervals = (
+        frozenset((raw["kind"], _of(raw)) for raw in value if key in raw)
+        for key in ("amount", "interval")
+    )
+    said = sorted(_finding(case, raw) for raw in value)
+    yield Claim("findings", said, lambda o: o.findings(amounts, intervals))
 
 
 def _finding(case: Case, raw: Json) -> str:
     amount = f" {case.written(raw['amount'])}" if "amount" in raw else ""
-    return f"{raw['kind']} of {_of(raw)}{amount}"
+    interval = ""
+    if "interval" in raw:
+        interval = f" in {clock_claims.interval_line(case, raw['interval'])}"
+    return f"{raw['kind']} of {_of(raw)}{amount}{interval}"
 
 
 def _of(raw: Json) -> str:
@@ -288,7 +269,7 @@ _READERS: Final[Mapping[str, Reader]] = {
     "number_of_sections": _number_of_sections,
     "findings": _findings,
     "anomalies": _findings,
-    "violations": _findings,
+    "violations": clock_claims.violations,
     "finding": _finding_alone,
     "complete": _complete,
     "off_path": _off_path,
@@ -298,4 +279,9 @@ _READERS: Final[Mapping[str, Reader]] = {
     "overlap": _overlap,
     "unobserved_between_attempts": _between_attempts,
     "what_if": _what_if,
+    "offset": clock_claims.offsets,
+    "offset_interval": clock_claims.only_offset,
+    "residual_transit": clock_claims.residual_transit,
+    "verdict": clock_claims.verdict,
+    "jaeger_point": clock_claims.jaeger_point,
 }

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from llmlat_processor.model import ExplainedTrace, Finding, Path, RootPaths, Section
+from llmlat_processor.model import ExplainedTrace, Finding, Interval, Path, RootPaths, Section
+from llmlat_processor.offsets import between
 from llmlat_processor.stages.critical_path.what_if import what_if
 from llmlat_semconv.phases import Phase
-from llmlat_semconv.values import SectionLabel
+from llmlat_semconv.values import FindingKind, SectionLabel
 from tests.cases.case_format import Case, Json
 from tests.cases.case_spans import id_bytes, name_of
 
@@ -81,16 +82,84 @@ class Outcome:
         known = [e for e in self.root(root).e2e.edges if (e.before, e.after) == (before, after)]
         return known[0].evidence if known else "no such edge"
 
-    def findings(self, with_amount: frozenset[tuple[str, str]]) -> list[str]:
-        """`kind of span`, sorted; with the amount for those of which a case states one."""
-        return sorted(self._finding(found, with_amount) for found in self.explained.findings)
+    def findings(
+        self,
+        with_amount: frozenset[tuple[str, str]],
+        with_interval: frozenset[tuple[str, str]] = frozenset(),
+    ) -> list[str]:
+        """`kind of span`, sorted; with amount or interval for those of which a case states one."""
+        lines = []
+        for found in self.explained.findings:
+            about = (found.kind.value, name_of(found.of))
+            amount = self._amount(found) if about in with_amount else ""
+            interval = self._interval(found) if about in with_interval else ""
+            lines.append(f"{about[0]} of {about[1]}{amount}{interval}")
+        return sorted(lines)
 
-    def _finding(self, found: Finding, with_amount: frozenset[tuple[str, str]]) -> str:
-        kind, of = found.kind.value, name_of(found.of)
-        if (kind, of) not in with_amount:
-            return f"{kind} of {of}"
-        amount = "no amount" if found.amount_ns is None else self.case.amount(found.amount_ns)
-        return f"{kind} of {of} {amount}"
+    def violations(self, with_amount: frozenset[str]) -> list[str]:
+        """All findings that clocks do not explain, sorted.
+
+        They read `kind of span`, or `kind over domains` where more than two prove it together.
+        """
+        lines = []
+        for found in self.explained.findings:
+            if found.kind is FindingKind.APPARENT_NEGATIVE_NETWORK:
+                continue
+            over = sorted({message.sender for message in found.proof})
+            about = f"over {', '.join(over)}" if len(over) > 2 else f"of {name_of(found.of)}"
+            amount = self._amount(found) if found.kind.value in with_amount else ""
+            lines.append(f"{found.kind.value} {about}{amount}")
+        return sorted(lines)
+
+    def kinds(self) -> list[str]:
+        """What kinds of findings there are, sorted."""
+        return sorted({found.kind.value for found in self.explained.findings})
+
+    def _amount(self, found: Finding) -> str:
+        return " no amount" if found.amount_ns is None else f" {self.case.amount(found.amount_ns)}"
+
+    def _interval(self, found: Finding) -> str:
+        return " no interval" if found.interval is None else f" in {self._ends(found.interval)}"
+
+    def _ends(self, interval: Interval) -> str:
+        low, high = ("?" if end is None else self.case.amount(end) for end in interval)
+        return f"{low}..{high}"
+
+    def offset(self, pair: str) -> str:
+        """`low..high` of `a->b`: the clock of the second minus that of the first."""
+        one, other = map(self._domain, pair.split("->"))
+        return self._ends(between(self.explained.aligned.clocks, one, other))
+
+    def _domain(self, name: str) -> str:
+        """That of the operation of this name; without one, the name is a domain's."""
+        aligned = self.explained.aligned
+        known = zip(aligned.trace.operations, aligned.domains, strict=True)
+        return next((d for span, d in known if span.span_id == id_bytes(name)), name)
+
+    def offsets(self) -> list[tuple[str, str]]:
+        """Of every clock but the first root's: its domain, and `low..high` to that one."""
+        return [(domain, self._ends(interval)) for domain, interval in self._intervals()]
+
+    def widths(self) -> list[str]:
+        """The same as `high - low`, of those that are bounded on both sides."""
+        return [
+            self.case.amount(high - low)
+            for _, (low, high) in self._intervals()
+            if low is not None and high is not None
+        ]
+
+    def least_offsets(self) -> list[str]:
+        """The same as the least amount by which the clocks differ, whichever is ahead."""
+        return [
+            self.case.amount(max(low, -high, 0))
+            for _, (low, high) in self._intervals()
+            if low is not None and high is not None
+        ]
+
+    def _intervals(self) -> list[tuple[str, Interval]]:
+        clocks = self.explained.aligned.clocks
+        others = [offset for name, offset in clocks.offsets.items() if name != clocks.reference]
+        return [(offset.domain, offset.interval) for offset in others]
 
     def is_on_a_path(self, name: str) -> bool:
         """True if a section of any path of any root is this span's."""

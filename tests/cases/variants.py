@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -9,15 +10,15 @@ from typing import Final
 
 from llmlat_processor.model import Assumptions
 from tests.cases.case_format import EXACT, Case, Json
+from tests.cases.case_rows import phase_at
 
 
 class Standing(Enum):
     """What a file is to us."""
 
     HELD = "held by the processor"
-    JAEGER = "Jaeger's own path, reproduced by tests/compat"
+    JAEGER = "what Jaeger does, reproduced by tests/compat"
     DATA = "what other tools say: data only"
-    NOT_YET = "needs intervals of clock offsets: not held yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +36,15 @@ class Variant:
     assumptions: Assumptions = EXACT
 
 
-# Families whose `expected` speaks of this processor as it stands.
-_OURS: Final = frozenset({"call", "proposal_path", "property", "upstream_defect_or_ambiguity"})
-
-# Files of other families that say something about our paths too.
-_ALSO_OURS: Final = frozenset(
-    {"clock_epoch_garbage", "clock_same_domain_order", "deterministic_under_span_order"}
+# Families whose `expected` speaks of this processor.
+_OURS: Final = frozenset(
+    {"call", "proposal_clock", "proposal_path", "property", "upstream_defect_or_ambiguity"}
 )
+
+# Of another family, but it says something about our paths too.
+_ALSO_OURS: Final = "deterministic_under_span_order"
+
+_JAEGER: Final = frozenset({"jaeger_lfc", "jaeger_go", "jaeger_clockskew"})
 
 _FOREIGN: Final = frozenset({"critical_path_upstream", "clock_skew_upstream"})
 
@@ -52,13 +55,10 @@ def standing_of(case: Case) -> Standing:
     Raises:
         ValueError: if its family is unknown.
     """
-    if case.family in _OURS or case.name in _ALSO_OURS:
+    if case.family in _OURS or case.name == _ALSO_OURS:
         return Standing.HELD
     if case.family in _FOREIGN:
-        is_path = case.expected["algorithm"] in {"jaeger_lfc", "jaeger_go"}
-        return Standing.JAEGER if is_path else Standing.DATA
-    if case.family == "proposal_clock":
-        return Standing.NOT_YET
+        return Standing.JAEGER if case.expected["algorithm"] in _JAEGER else Standing.DATA
     raise ValueError(f"{case.name}: unknown family {case.family!r}")
 
 
@@ -161,14 +161,44 @@ def _no_useful_content(case: Case) -> Iterator[Variant]:
         yield Variant(f"{case.name}-{reason}", replace(changed, expected=expected))
 
 
-def _in_our_words(*keys: str) -> Callable[[Case], Iterator[Variant]]:
-    """Only some keys of a file of another family speak of paths."""
+def _chunks(case: Case) -> Iterator[Variant]:
+    """Each chunk gives an edge of both sides: it left before it arrived."""
+    expected, is_chunk = case.expected, re.compile("chunk").match
+    whole = [span for span in case.spans if not is_chunk(span["id"])]
+    for name, spans in (("call_only", whole), ("with_chunks", case.spans)):
+        offset = {"offset": expected[f"offset_{name}"], "violations": []}
+        yield Variant(f"{case.name}-{name}", replace(case, spans=spans, expected=offset))
 
-    def variants(case: Case) -> Iterator[Variant]:
-        expected = {key: case.expected[key] for key in keys}
-        yield Variant(case.name, replace(case, expected=expected))
 
-    return variants
+def _one_coarse_clock(case: Case) -> Iterator[Variant]:
+    """The callee is a tick of its own clock longer than the call: impossible, or below its grain.
+
+    Where the grain of both clocks is known, that of the other one (1 ns) counts too.
+    """
+    kind, amount = case.expected["eps_0"].split()
+    exact = {"violations": [{"kind": kind, "pair": "q", "amount": int(amount)}]}
+    yield Variant(f"{case.name}-eps_0", _expecting(case, exact))
+    granted, measured = case.expected["eps_1"], replace(EXACT, resolution_ns=None)
+    nanosecond = 1 / case.unit_ns
+    low, high = granted["offset"]["A->B"]
+    known = {**granted, "offset": {"A->B": [low - nanosecond, high + nanosecond]}}
+    fine = _with_spans(case, root={"start": -1_000 - nanosecond})
+    declared = _with_spans(fine, q={"resolution": 1})
+    yield Variant(f"{case.name}-eps_1_declared", _expecting(declared, known), measured)
+    more = [{**_span(f"s{i}", None, 100 + 2 * i, 101 + 2 * i), "host": "B"} for i in range(16)]
+    found = replace(fine, spans=[*fine.spans, *more])
+    yield Variant(f"{case.name}-eps_1_detected", _expecting(found, known), measured)
+
+
+def _unset_milestone(case: Case) -> Iterator[Variant]:
+    """The phase that would end at a milestone that was never set is left out, and that is said."""
+    unset = [
+        {"kind": raw["kind"], "span": f"{raw['span']}.{phase_at(milestone)}"}
+        for raw in case.expected["violations"]
+        for milestone in raw["fields"]
+    ]
+    path = [{"of": "req", "label": "work", "amount": 500}]
+    yield Variant(case.name, _expecting(case, {"violations": unset, "e2e": path}))
 
 
 def _as_ours(case: Case) -> Iterator[Variant]:
@@ -210,8 +240,9 @@ _SPECIAL: Final[Mapping[str, Callable[[Case], Iterator[Variant]]]] = {
     "agent_what_if_is_rescheduled": _rescheduled,
     "agent_no_useful_content_event": _no_useful_content,
     "deterministic_under_span_order": _as_ours,
-    "clock_epoch_garbage": _in_our_words("path", "violations"),
-    "clock_same_domain_order": _in_our_words("violations"),
+    "clock_streaming_chunks_tighten_lower_bound": _chunks,
+    "clock_quantisation_tolerance": _one_coarse_clock,
+    "clock_zero_default_milestone": _unset_milestone,
     "wide_sequential_scale": _wide,
     "deep_chain_scale": _deep,
 }

@@ -20,7 +20,11 @@ from tests.compat.jaeger import (
 )
 
 CASES = [read_case(path) for path in sorted(Path(__file__).parents[1].glob("cases/paths/*.json"))]
-PATHS = [case for case in CASES if standing_of(case) is Standing.JAEGER]
+PATHS = [
+    case
+    for case in CASES
+    if standing_of(case) is Standing.JAEGER and case.expected["algorithm"] != "jaeger_clockskew"
+]
 PATHS += [case for case in CASES if case.name == "deterministic_under_span_order"]
 OBSERVED = [
     case

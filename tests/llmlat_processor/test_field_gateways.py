@@ -144,7 +144,7 @@ def test_gw_08_what_a_proxy_holds_back_is_between_the_two_and_none_of_the_models
 def test_gw_08_where_our_own_gateway_holds_it_back_it_is_a_witness() -> None:
     said = {names.LLMLAT_RELAY_HOLD_SUM: 7.66, names.LLMLAT_RELAY_HOLD_MAX: 7.66}
     found = explained(*caller(), *gateway(attributes=said), *model("u"))
-    (finding,) = found.explained.findings
+    (finding,) = found.explained.paths.findings
     assert span_named(found, "g").span_id in finding.witnesses
 
 

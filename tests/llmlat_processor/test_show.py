@@ -202,6 +202,18 @@ def test_document_is_the_documented_shape(traces: str) -> None:
         "findings",
         "operations",
         "roots",
+        "clocks",
+        "first_contents",
+    ]
+    assert list(explained["assumptions"]) == ["tail_ns", "resolution_ns", "drift_ppm"]
+    assert list(explained["clocks"]) == ["reference", "left_out", "domains"]
+    assert list(root["e2e"]) == [
+        "root_span_id",
+        "duration_ns",
+        "dominant",
+        "totals_ns",
+        "sections",
+        "alternatives",
     ]
     assert list(root) == [
         "span_id",
@@ -231,7 +243,7 @@ def test_document_of_a_trace_without_content_says_why(traces: str) -> None:
 
 
 def test_document_tells_findings(tmp_path: Path) -> None:
-    spans = [*adviser_spans(), span(40, 1, "backwards", 30, 20)]
+    spans = [span(1, 0, "root", 0, 100), span(40, 1, "backwards", 30, 20)]
     explained = documents(written(tmp_path / "t.jsonl", otlp_line(spans)))[0]
 
     assert [(f["kind"], f["of"], f["amount_ns"]) for f in explained["findings"]] == [

@@ -16,6 +16,7 @@ from llmlat_processor.model import (
     CLIENT,
     PARENT_IS_REMOTE,
     SERVER,
+    Alternative,
     Assumptions,
     CriticalPaths,
     ExplainedTrace,
@@ -32,6 +33,7 @@ from llmlat_processor.views.waterfall.rows import rows_of
 from llmlat_processor.views.wording import ABSENCES, PLAIN_WORDS, Answer, percent
 from llmlat_semconv.phases import Phase
 from llmlat_semconv.values import FindingKind, TtftAbsence
+from tests.llmlat_processor import clocked
 from tests.llmlat_processor.adviser import APP, ENGINE, MS, adviser_spans, phase, resource, span
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -77,6 +79,11 @@ def damaged() -> ExplainedTrace:
     )
 
 
+def several_clocks() -> ExplainedTrace:
+    """Every way of knowing an offset, a contradiction, and another path that the clocks allow."""
+    return clocked.ambiguous(clocked.many(), Alternative(clocked.CHAT, clocked.OTHER))
+
+
 def answered() -> list[Answer]:
     return [
         Answer("queue=0.5", 125 * MS, 125 * MS, 125 * MS, 1875 * MS),
@@ -92,6 +99,8 @@ PICTURED: dict[str, Callable[[], str]] = {
     "adviser_50": lambda: drawn(adviser(), 50),
     "adviser_what_if": lambda: drawn(adviser(), answers=answered()),
     "damaged_80": lambda: drawn(damaged()),
+    "clocks_80": lambda: drawn(several_clocks()),
+    "clocks_50_ascii": lambda: drawn(several_clocks(), 50, unicode=False),
 }
 
 
@@ -169,10 +178,11 @@ def test_a_weak_domain_is_one_clock_only_until_a_remote_hop() -> None:
         span(3, 1, "far", 50, 60, weak),
     ]
     spans[2].flags = PARENT_IS_REMOTE
-    lines = drawn(process(spans)).splitlines()
+    explained = process(spans)
+    placed = Placement(explained, explained.paths.roots[0])
 
-    assert any("near" in line and "other clock" not in line for line in lines)
-    assert any("far" in line and "other clock" in line for line in lines)
+    assert [one.name for one in explained.trace.operations] == ["root", "near", "far"]
+    assert [bool(placed.own_stretch(index)) for index in range(3)] == [True, True, False]
 
 
 def test_what_lies_outside_the_root_is_an_arrow_at_its_edge() -> None:

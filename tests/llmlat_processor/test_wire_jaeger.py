@@ -218,7 +218,9 @@ def test_a_trace_from_jaeger_has_the_same_account() -> None:
     assert [sections(path) for path in both_paths(from_jaeger)] == [
         sections(path) for path in both_paths(direct)
     ]
-    assert not from_jaeger.findings
+    assert [finding.of for finding in from_jaeger.findings] == [
+        finding.of for finding in direct.findings
+    ]
 
 
 def test_what_was_added_before_changes_nothing() -> None:

@@ -16,6 +16,7 @@ src/llmlat_otel: auto errors settings testing
 src/llmlat_otel/core: recording recorder guard clock emit wrapping instrumentor propagation
 src/llmlat_otel/instrumentors: openai httpx
 collector_processor/llmlat_processor: model pipeline window profile service settings cli
+collector_processor/llmlat_processor/clock_history: history saved
 collector_processor/llmlat_processor/stages: assemble align_clocks annotate
 collector_processor/llmlat_processor/stages/critical_path: calls walk
 collector_processor/llmlat_processor/views: terminal page waterfall wording
@@ -135,6 +136,13 @@ ROWS = [
         "import llmlat_processor.wire",
         "llmlat_processor.wire",
         (("llmlat_processor.wire", ""),),
+    ),
+    Row(
+        "what is known of clocks writes a file by itself",
+        "5-clock-history",
+        "llmlat_processor.clock_history.saved",
+        "import os",
+        "os",
     ),
     Row(
         "a view other than the terminal imports rich",

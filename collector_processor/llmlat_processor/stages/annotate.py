@@ -5,7 +5,7 @@ Nothing received is changed; all of this is added. An operation off the path say
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from llmlat_processor.model import (
@@ -28,6 +28,7 @@ from llmlat_semconv.phases import (
     finding_attribute,
     ttft_path_duration_attribute,
 )
+from llmlat_semconv.values import FindingKind
 from llmlat_semconv.version import CONTRACT_VERSION
 
 ALGORITHM: Final = f"llmlat/{CONTRACT_VERSION}"
@@ -36,12 +37,24 @@ ALGORITHM: Final = f"llmlat/{CONTRACT_VERSION}"
 SUMMED_UP: Final = 5
 """So many contributions are named in a summary; the attributes have them all."""
 
+_TOO_LONG: Final = frozenset(
+    (
+        FindingKind.NEGATIVE_TRANSIT,
+        FindingKind.OUTLIVED_CANCELLED_PARENT,
+        FindingKind.OUTLIVED_PARENT,
+    )
+)
+
+_OF_ONE_CALL: Final = frozenset(
+    (FindingKind.APPARENT_NEGATIVE_NETWORK, FindingKind.NEGATIVE_TRANSIT)
+)
+
 _Added = dict[str, AttributeValue]
 
 
 def annotate(aligned: AlignedTrace, paths: CriticalPaths) -> ExplainedTrace:
     """Say of every operation what the paths say of it, and of every witness what it proves."""
-    findings = aligned.trace.findings + paths.findings
+    findings = (*aligned.trace.findings, *_clock_findings(aligned, paths), *paths.findings)
     added: dict[Span, _Added] = {}
     for root in paths.roots:
         _add_self_times(root, added)
@@ -51,6 +64,17 @@ def annotate(aligned: AlignedTrace, paths: CriticalPaths) -> ExplainedTrace:
     for span, found in witnessed.items():
         annotations[span] = Annotation(added.get(span, {}), found)
     return ExplainedTrace(aligned, paths, findings, annotations)
+
+
+def _clock_findings(aligned: AlignedTrace, paths: CriticalPaths) -> Iterator[Finding]:
+    """What the clocks show and the paths have not told already, from the better account.
+
+    Where a callee took longer than its caller waited, both find out; no offset makes it fit then.
+    """
+    told = {finding.of for finding in paths.findings if finding.kind in _TOO_LONG}
+    for finding in aligned.findings:
+        if finding.kind not in _OF_ONE_CALL or finding.of not in told:
+            yield finding
 
 
 def _of(added: dict[Span, _Added], span: Span) -> _Added:
@@ -79,7 +103,7 @@ def _root_attributes(
     values: _Added = {
         names.LLMLAT_CRITICAL_PATH_ALGORITHM: ALGORITHM,
         names.LLMLAT_CRITICAL_PATH_COMPLETE: aligned.trace.complete,
-        names.LLMLAT_CRITICAL_PATH_AMBIGUOUS: False,
+        names.LLMLAT_CRITICAL_PATH_AMBIGUOUS: bool(root.e2e.alternatives),
         names.LLMLAT_CRITICAL_PATH_EPSILON: max(aligned.resolutions_ns.values(), default=0) / 1e9,
         names.LLMLAT_CRITICAL_PATH_TAIL: aligned.trace.assumptions.tail_ns / 1e9,
         names.LLMLAT_CRITICAL_PATH_DURATION: seconds(root.e2e.duration_ns),
@@ -98,6 +122,7 @@ def _ttft_attributes(root: RootPaths) -> _Added:
         absence = root.ttft_absence
         return {names.LLMLAT_TTFT_PATH_ABSENT_REASON: absence.value if absence else None}
     values: _Added = {
+        names.LLMLAT_TTFT_PATH_AMBIGUOUS: bool(root.ttft.alternatives),
         names.LLMLAT_TTFT_PATH_DURATION: seconds(root.ttft.duration_ns),
         names.LLMLAT_TTFT_PATH_SUMMARY: summary(root.ttft),
     }
@@ -155,4 +180,10 @@ def _finding_attributes(finding: Finding) -> _Added:
         values[names.LLMLAT_FINDING_AMOUNT] = seconds(finding.amount_ns)
     if finding.epsilon_ns is not None:
         values[names.LLMLAT_FINDING_EPSILON] = finding.epsilon_ns / 1e9
+    if finding.interval is not None:
+        low, high = finding.interval
+        if low is not None:
+            values[names.LLMLAT_FINDING_INTERVAL_LOW] = seconds(low)
+        if high is not None:
+            values[names.LLMLAT_FINDING_INTERVAL_HIGH] = seconds(high)
     return values

@@ -110,13 +110,16 @@ class _Assembly:
         sound = []
         for span in self.others:
             start, end = span.start_ns, span.end_ns
-            if YEAR_2000_NS <= start <= end and (latest is None or end <= latest):
+            is_future = latest is not None and max(start, end) > latest
+            if YEAR_2000_NS <= start <= end and not is_future:
                 sound.append(span)
                 continue
             self.set_aside[span.span_id] = span
             if start == 0 or end == 0:
                 self._find(FindingKind.UNSET_MILESTONE, span, note="a stamp was never set")
-            elif start < YEAR_2000_NS or (latest is not None and max(start, end) > latest):
+            elif min(start, end) < YEAR_2000_NS or (
+                latest is not None and max(start, end) > latest
+            ):
                 self._find(FindingKind.EPOCH_GARBAGE, span, note="a stamp is no time of day")
             else:
                 self._find(FindingKind.NEGATIVE_DURATION, span, end - start)

@@ -1,25 +1,45 @@
 """A finished trace as one JSON document: exact integer nanoseconds, ids in hex, a fixed shape.
 
-    document   trace_id, complete, assumptions, findings, operations, roots
-    operation  span_id, parent_id, name, service, clock_domain, duration_ns, is_error
-    root       span_id, name, service, duration_ns, e2e, ttft, ttft_absence, ledger, operations
-    path       root_span_id, duration_ns, dominant, totals_ns, sections
-    section    span_id, service, label, start_ns, duration_ns, evidence
+    document       trace_id, complete, assumptions, findings, operations, roots, clocks,
+                   first_contents
+    assumptions    tail_ns, resolution_ns, drift_ppm
+    finding        kind, of, amount_ns, epsilon_ns, witnesses, note, interval_ns, proof
+    proof          sender, receiver, left_ns, arrived_ns, epsilon_ns, tail_ns, drift_ns, left,
+                   arrived
+    operation      span_id, parent_id, name, service, clock_domain, duration_ns, is_error
+    root           span_id, name, service, duration_ns, e2e, ttft, ttft_absence, ledger, operations
+    path           root_span_id, duration_ns, dominant, totals_ns, sections, alternatives
+    section        span_id, service, label, start_ns, duration_ns, evidence
+    alternative    entered, other
+    clocks         reference, left_out, domains
+    domain         domain, services, offset_ns, wall_offset_ns, messages
+    interval       low, high: both ends included, null where nothing bounds it
+    first content  call, callee, server_ns, client_ns, transit_ns
 
-A section's `start_ns` counts from the start of its path's root. Of the operations of a root,
-those off a path have no self time on it, and only those off the path to the end have a slack.
+An `offset_ns` is what the clock of a domain shows less what the reference's shows, at the start of
+the first root. The limits of a proof's messages (`arrived_ns` - `left_ns` and what was granted:
+`epsilon_ns`, `tail_ns`, `drift_ns`) sum to less than 0; of one call (`negative_transit`) they do so
+without `drift_ns`. A section's `start_ns` counts from the start of its path's root. Of the
+operations of a root, those off a path have no self time on it, and only those off the path to the
+end have a slack.
 Keys may be added from version to version; none is removed or given another meaning.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from llmlat_processor.model import (
+    AlignedTrace,
     Assumptions,
     ExplainedTrace,
     Finding,
+    FirstContent,
+    Interval,
     Ledger,
+    Message,
+    Offset,
     Path,
     RootPaths,
 )
@@ -37,11 +57,17 @@ def document(explained: ExplainedTrace) -> Document:
         "findings": [_finding(finding) for finding in explained.findings],
         "operations": _operations(explained),
         "roots": [_root(paths) for paths in explained.paths.roots],
+        "clocks": _clocks(explained.aligned),
+        "first_contents": [_first_content(one) for one in explained.paths.first_contents],
     }
 
 
 def _assumptions(used: Assumptions) -> Document:
-    return {"tail_ns": used.tail_ns, "resolution_ns": used.resolution_ns}
+    return {
+        "tail_ns": used.tail_ns,
+        "resolution_ns": used.resolution_ns,
+        "drift_ppm": used.drift_ppm,
+    }
 
 
 def _finding(finding: Finding) -> Document:
@@ -52,6 +78,60 @@ def _finding(finding: Finding) -> Document:
         "epsilon_ns": finding.epsilon_ns,
         "witnesses": [witness.hex() for witness in finding.witnesses],
         "note": finding.note,
+        "interval_ns": None if finding.interval is None else _interval(finding.interval),
+        "proof": [_message(message) for message in finding.proof],
+    }
+
+
+def _interval(interval: Interval) -> Document:
+    return {"low": interval.low_ns, "high": interval.high_ns}
+
+
+def _message(message: Message) -> Document:
+    return {
+        "sender": message.sender,
+        "receiver": message.receiver,
+        "left_ns": message.left_ns,
+        "arrived_ns": message.arrived_ns,
+        "epsilon_ns": message.epsilon_ns,
+        "tail_ns": message.tail_ns,
+        "drift_ns": message.drift_ns,
+        "left": message.left.hex(),
+        "arrived": message.arrived.hex(),
+    }
+
+
+def _clocks(aligned: AlignedTrace) -> Document:
+    clocks = aligned.clocks
+    services: dict[str, dict[str, None]] = {}
+    for span, domain in zip(aligned.trace.operations, aligned.domains, strict=True):
+        services.setdefault(domain, {})[span.resource.service] = None
+    return {
+        "reference": clocks.reference,
+        "left_out": clocks.left_out,
+        "domains": [
+            _domain(offset, services.get(offset.domain, {})) for offset in clocks.offsets.values()
+        ],
+    }
+
+
+def _domain(offset: Offset, services: Iterable[str]) -> Document:
+    return {
+        "domain": offset.domain,
+        "services": list(services),
+        "offset_ns": _interval(offset.interval),
+        "wall_offset_ns": _interval(offset.wall),
+        "messages": offset.messages,
+    }
+
+
+def _first_content(seen: FirstContent) -> Document:
+    return {
+        "call": seen.call.span_id.hex(),
+        "callee": seen.callee.span_id.hex(),
+        "server_ns": seen.server_ns,
+        "client_ns": seen.client_ns,
+        "transit_ns": seen.transit_ns,
     }
 
 
@@ -104,6 +184,9 @@ def _path(path: Path) -> Document:
                 "evidence": section.evidence.value,
             }
             for section in path.sections
+        ],
+        "alternatives": [
+            {"entered": one.entered.hex(), "other": one.other.hex()} for one in path.alternatives
         ],
     }
 

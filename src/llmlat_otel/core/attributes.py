@@ -34,11 +34,21 @@ _INTEGERS: Final = range(-(2**63), 2**63)
 _OURS: Final = frozenset(value for key, value in vars(names).items() if key.startswith("LLMLAT_"))
 
 _CLIENT: Final = Boundary.CLIENT.value
+
+UPPER_BOUNDS: Final = frozenset((Phase.RELAY,))
+"""Phases that may have ended before we learned of it: a busy server's `send` returns late."""
+
+
+def evidence_of(phase: Phase) -> Evidence:
+    """How the length of a phase that we time is known."""
+    return Evidence.BOUNDED if phase in UPPER_BOUNDS else Evidence.MEASURED
+
+
 _PHASE_FACTS: Final[dict[Phase, Attributes]] = {
     phase: {
         names.LLMLAT_PHASE_NAME: phase.value,
         names.LLMLAT_PHASE_CLASS: facts.phase_class.value,
-        names.LLMLAT_PHASE_EVIDENCE: Evidence.MEASURED.value,
+        names.LLMLAT_PHASE_EVIDENCE: evidence_of(phase).value,
         names.LLMLAT_BOUNDARY_NAME: facts.boundary.value,
     }
     for phase, facts in FACTS.items()

@@ -56,7 +56,7 @@ def points(
 def _of_phases(common: Attributes, recording: Recording) -> Iterator[Point]:
     for phase in recording.phases:
         seconds = (phase.end_ns - phase.start_ns) / NS_PER_S
-        by = {**common, **_account(FACTS[phase.phase].boundary, Evidence.MEASURED)}
+        by = {**common, **_account(FACTS[phase.phase].boundary, account.evidence_of(phase.phase))}
         by[names.LLMLAT_PHASE_NAME] = phase.phase.value
         yield LLMLAT_PHASE_DURATION.name, seconds, by
     for each in recording.reported:

@@ -120,6 +120,7 @@ def test_a_root_learns_both_paths_what_they_rest_on_and_what_was_found() -> None
         critical_path_duration_attribute(SectionLabel.UNOBSERVED): 0.2,
         names.LLMLAT_TTFT_PATH_IS_ON_PATH: True,
         names.LLMLAT_TTFT_PATH_SELF_TIME: 0.1,
+        names.LLMLAT_TTFT_PATH_AMBIGUOUS: False,
         names.LLMLAT_TTFT_PATH_DURATION: 0.3,
         names.LLMLAT_TTFT_PATH_DOMINANT_PHASE: "work",
         names.LLMLAT_TTFT_PATH_SUMMARY: "work svc 0.2 s (67 %), unobserved svc 0.1 s (33 %)",

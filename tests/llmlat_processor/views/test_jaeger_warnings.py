@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from llmlat_processor.pipeline import process
 from llmlat_processor.views.jaeger_warnings import jaeger_warnings
-from tests.llmlat_processor.adviser import adviser_spans, span
+from tests.llmlat_processor.adviser import span
 
 
 def test_a_trace_without_findings_has_no_warnings() -> None:
-    assert jaeger_warnings(process(adviser_spans())) == {}
+    assert jaeger_warnings(process([span(1, 0, "task", 0, 20)])) == {}
 
 
 def test_a_finding_warns_at_the_span_that_it_is_about() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from llmlat_processor.model import (
     INTERNAL,
+    Annotation,
     Assumptions,
     AttributeValue,
     ExplainedTrace,
@@ -172,6 +174,21 @@ def test_its_root_says_of_the_trace_what_the_trace_root_says() -> None:
     assert of_the_trace.items() <= root.attributes.items()
     assert names.LLMLAT_TTFT_PATH_DURATION in of_the_trace
     assert critical_path_duration_attribute(SectionLabel.QUEUE) in of_the_trace
+
+
+@pytest.mark.parametrize("is_ambiguous", [True, False])
+def test_its_root_says_whether_the_clocks_allow_another_path(is_ambiguous: bool) -> None:
+    trace = explained()
+    root = trace.paths.roots[0].root
+    said = {
+        **trace.annotations[root].attributes,
+        names.LLMLAT_CRITICAL_PATH_AMBIGUOUS: is_ambiguous,
+    }
+    told = replace(trace, annotations={**trace.annotations, root: Annotation(said)})
+
+    drawn, *_ = lane(told)
+
+    assert drawn.attributes[names.LLMLAT_CRITICAL_PATH_AMBIGUOUS] is is_ambiguous
 
 
 def test_its_root_has_the_ledger_and_the_list_of_all_sections() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from llmlat_processor.facts import Facts
 from llmlat_processor.stages.critical_path.account import Account, Slice, cut
 from llmlat_processor.stages.critical_path.calls import choose_callee
 from llmlat_processor.stages.critical_path.exchange import first_extension_ns
-from llmlat_processor.stages.critical_path.facts import Facts
 from llmlat_processor.stages.critical_path.held import compare_reported
 from llmlat_processor.stages.critical_path.tree import Node, Tree
 from llmlat_processor.stages.critical_path.walk import (
@@ -104,8 +104,10 @@ def _holder(callee: Node, edge: str) -> Node | None:
         return callee
     best: Node | None = None
     for node in callee.local_tree():
+        if node.domain != callee.domain:
+            continue
         facts: Facts | None = node.facts
-        if facts is None or facts.failed or node.foreign or getattr(facts, edge) is None:
+        if facts is None or facts.failed or getattr(facts, edge) is None:
             continue
         if best is None or _later(facts, best.facts, edge):
             best = node

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from llmlat_processor.facts import ENVELOPE_LABELS, attempt_facts
 from llmlat_processor.model import CLIENT, CONSUMER
-from llmlat_processor.stages.critical_path.facts import ENVELOPE_LABELS, attempt_facts
 from llmlat_processor.stages.critical_path.tree import Call, Node, Tree
 from llmlat_semconv.values import FindingKind, SectionLabel
 

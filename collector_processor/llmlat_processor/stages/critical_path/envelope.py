@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+from llmlat_processor.facts import ENVELOPE_LABELS
 from llmlat_processor.stages.critical_path.account import Part, length
-from llmlat_processor.stages.critical_path.facts import ENVELOPE_LABELS
 from llmlat_processor.stages.critical_path.held import STREAMING
 from llmlat_processor.stages.critical_path.offer import Offer
 from llmlat_processor.stages.critical_path.tree import Node

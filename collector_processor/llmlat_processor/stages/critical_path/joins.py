@@ -15,11 +15,9 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 from llmlat_processor.model import SERVER
+from llmlat_processor.relations import joined_ids, relationship
 from llmlat_processor.stages.critical_path.calls import is_one_way
-from llmlat_processor.stages.critical_path.predecessors import relationship
 from llmlat_processor.stages.critical_path.tree import NOBODY, Node, Tree
-from llmlat_semconv import attributes as names
-from llmlat_semconv import events
 from llmlat_semconv.values import FindingKind, LinkRelationship
 
 _BY_START_AND_ID = attrgetter("start_ns", "span.span_id")
@@ -46,25 +44,15 @@ def join_children(tree: Tree) -> None:
 def _awaited(speaking: list[Node], by_id: dict[bytes, Node]) -> Iterator[Node]:
     """Children that their parent says it waited for."""
     for node in speaking:
-        for event in node.span.events:
-            ids = event.attributes.get(names.LLMLAT_JOIN_SPAN_IDS)
-            if event.name == events.LLMLAT_JOIN and isinstance(ids, (list, tuple)):
-                for text in ids:
-                    child = by_id.get(_identity(text))
-                    if child is not None and child.parent is node:
-                        yield child
+        for joined in joined_ids(node.span):
+            child = by_id.get(joined)
+            if child is not None and child.parent is node:
+                yield child
         for link in node.span.links:
             if relationship(link.attributes) == LinkRelationship.JOINED:
                 child = by_id.get(link.span_id)
                 if child is not None and child.parent is node:
                     yield child
-
-
-def _identity(text: object) -> bytes:
-    try:
-        return bytes.fromhex(text) if isinstance(text, str) else b""
-    except ValueError:
-        return b""
 
 
 class _Joining:
@@ -104,15 +92,21 @@ class _Joining:
             return False
         if child in self._awaited:
             if is_late:
-                late_ns = child.end_ns - parent.end_ns
-                self._tree.find(FindingKind.SAME_DOMAIN_ORDER, child, late_ns, parent)
+                if child.play is None:  # of two clocks, that is for their messages to say
+                    late_ns = child.end_ns - parent.end_ns
+                    self._tree.find(FindingKind.SAME_DOMAIN_ORDER, child, late_ns, parent)
                 child.until_ns = parent.end_ns
             return True
         if self._is_let_go(parent, child):
             return False
-        if is_late:
+        if is_late and not self._may_fit(parent, child):
             self._outlive(parent, child)
         return not is_late
+
+    def _may_fit(self, parent: Node, child: Node) -> bool:
+        """Whether only where its clock was placed makes a child outlive its parent."""
+        play = child.play
+        return play is not None and child.end_ns - play.earlier_ns <= parent.end_ns
 
     def _outlive(self, parent: Node, child: Node) -> None:
         if not _is_listener(parent, child):

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final
 
+from llmlat_processor.facts import CONTRACT_ORDER, Facts, Interval
 from llmlat_processor.stages.critical_path.account import Piece
-from llmlat_processor.stages.critical_path.facts import CONTRACT_ORDER, Facts, Interval
 from llmlat_processor.stages.critical_path.tree import Node
 from llmlat_semconv.values import Evidence, SectionLabel
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from llmlat_processor.stages.critical_path.account import Account, Part, Piece, Slice, cut, flatten
-from llmlat_processor.stages.critical_path.facts import (
+from llmlat_processor.facts import (
     CONTRACT_ORDER,
     ENGINE_LABELS,
     ENVELOPE_LABELS,
@@ -14,6 +13,7 @@ from llmlat_processor.stages.critical_path.facts import (
     Facts,
     in_order,
 )
+from llmlat_processor.stages.critical_path.account import Account, Part, Piece, Slice, cut, flatten
 from llmlat_processor.stages.critical_path.held import STREAMING
 from llmlat_processor.stages.critical_path.tree import Call, Node
 from llmlat_semconv.values import Evidence, SectionLabel

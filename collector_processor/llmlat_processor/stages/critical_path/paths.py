@@ -12,8 +12,10 @@ from llmlat_processor.model import (
 from llmlat_processor.stages.critical_path.account import Account, edges, flatten
 from llmlat_processor.stages.critical_path.accounts import settle_accounts
 from llmlat_processor.stages.critical_path.calls import find_calls
+from llmlat_processor.stages.critical_path.first_contents import first_contents
 from llmlat_processor.stages.critical_path.joins import join_children
 from llmlat_processor.stages.critical_path.ledger import ledger
+from llmlat_processor.stages.critical_path.placing import alternatives, place_remote_children
 from llmlat_processor.stages.critical_path.predecessors import find_predecessors
 from llmlat_processor.stages.critical_path.reports import hand_down_reports
 from llmlat_processor.stages.critical_path.sink import find_sink, sink_frames, subtree
@@ -32,7 +34,7 @@ def critical_paths(aligned: AlignedTrace) -> CriticalPaths:
     """
     tree = explained_tree(aligned)
     roots = tuple(_root_paths(tree, root) for root in tree.roots)
-    return CriticalPaths(roots, tuple(dict.fromkeys(tree.findings)))
+    return CriticalPaths(roots, tuple(dict.fromkeys(tree.findings)), first_contents(tree))
 
 
 def explained_tree(aligned: AlignedTrace) -> Tree:
@@ -40,6 +42,7 @@ def explained_tree(aligned: AlignedTrace) -> Tree:
     tree = grow(aligned)
     find_calls(tree)
     hand_down_reports(tree)
+    place_remote_children(tree)
     join_children(tree)
     find_predecessors(tree)
     settle_accounts(tree)
@@ -49,7 +52,7 @@ def explained_tree(aligned: AlignedTrace) -> Tree:
 def _root_paths(tree: Tree, root: Node) -> RootPaths:
     below = subtree(root)
     account = root.account if root.account is not None else walk_whole(tree, root)
-    e2e, on_path = _path(root, account)
+    e2e, on_path = _path(tree, root, account)
     ttft, ttft_on_path, absence = _ttft(tree, root, below)
     slack = slacks_ns(tree, below, on_path.keys())
     return RootPaths(
@@ -72,11 +75,11 @@ def _ttft(
         return None, {}, sink
     frames = sink_frames(root, sink)
     top = frames[0].node
-    path, on_path = _path(top, Walk(tree, frames).run())
+    path, on_path = _path(tree, top, Walk(tree, frames).run())
     return path, on_path, None
 
 
-def _path(top: Node, account: Account) -> tuple[Path, dict[Node, int]]:
+def _path(tree: Tree, top: Node, account: Account) -> tuple[Path, dict[Node, int]]:
     """Sections on the top's wall clock; equal neighbours merge, and empty ones are gone."""
     sections: list[Section] = []
     self_times: dict[Node, int] = {}
@@ -98,7 +101,8 @@ def _path(top: Node, account: Account) -> tuple[Path, dict[Node, int]]:
     if is_cut:
         passed = {node.span.span_id for node in self_times}
         rows = [row for row in rows if row[1] in passed]
-    return Path(top.span, tuple(sections), tuple(rows)), self_times
+    others = alternatives(tree, self_times)
+    return Path(top.span, tuple(sections), tuple(rows), others), self_times
 
 
 def _pass_through(self_times: dict[Node, int]) -> None:

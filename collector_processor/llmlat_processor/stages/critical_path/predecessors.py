@@ -14,17 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from llmlat_processor.model import Attributes
+from llmlat_processor.relations import PRECEDES, relationship
 from llmlat_processor.stages.critical_path.tree import Before, Node, Tree
 from llmlat_semconv import attributes as names
 from llmlat_semconv import events
-from llmlat_semconv.values import FindingKind, LinkRelationship, OperationName
+from llmlat_semconv.values import FindingKind, OperationName
 
 _INSTANT = itemgetter(0)
 _START = attrgetter("start_ns")
 _END = attrgetter("end_ns")
-
-PRECEDES = frozenset((LinkRelationship.FOLLOWS, LinkRelationship.RETRY_OF))
 
 
 class EdgeClaim(NamedTuple):
@@ -51,14 +49,6 @@ def find_predecessors(tree: Tree) -> None:
     claims = [*_linked(tree), *_tool_calls(tree)]
     if claims:
         _set_predecessors(tree, claims)
-
-
-def relationship(attributes: Attributes) -> str:
-    """What a link says the linked span is to this one; empty where it does not say."""
-    said = attributes.get(names.LLMLAT_LINK_RELATIONSHIP) or attributes.get(
-        names.GEN_AI_ATTRIBUTION_LINK_TYPE
-    )
-    return said if isinstance(said, str) else ""
 
 
 def _linked(tree: Tree) -> Iterator[EdgeClaim]:

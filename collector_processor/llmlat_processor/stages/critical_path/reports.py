@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from llmlat_processor.stages.critical_path.facts import ENGINE_LABELS
+from llmlat_processor.facts import ENGINE_LABELS
 from llmlat_processor.stages.critical_path.tree import Node, Tree
 from llmlat_semconv.values import Evidence
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llmlat_processor.stages.critical_path.facts import Facts
+from llmlat_processor.facts import Facts
 from llmlat_processor.stages.critical_path.predecessors import placed
 from llmlat_processor.stages.critical_path.tree import Before, Node
 from llmlat_processor.stages.critical_path.walk import Extent, Frame, frames_down
@@ -60,13 +60,22 @@ def find_sink(root: Node, below: list[Node]) -> Sink | TtftAbsence:
 
 
 def _nearest(root: Node, sinks: list[Sink]) -> Sink:
-    """The earliest on the root's clock; where none is, the earliest on any."""
+    """The earliest on the root's clock; where none is, the earliest that can be told without."""
     near = [sink for sink in sinks if sink.node.domain == root.domain]
     return min(near or sinks, key=_earliest)
 
 
 def _earliest(sink: Sink) -> tuple[int, bytes]:
-    return (sink.at_ns, sink.node.span.span_id)
+    """By the time that passed since a root began: who was called began when it was called, at best.
+
+    That needs no offset between clocks.
+    """
+    at_ns, node = sink.at_ns, sink.node
+    while node.parent is not None:
+        if node.foreign:
+            at_ns += node.parent.start_ns - node.start_ns
+        node = node.parent
+    return (at_ns - node.start_ns, sink.node.span.span_id)
 
 
 def _shown(facts: Facts | None) -> int | None:
@@ -135,7 +144,8 @@ def sink_frames(root: Node, sink: Sink) -> list[Frame]:
 
 
 def _domain_root(node: Node, root: Node) -> Node:
-    while node is not root and node.parent is not None and not node.foreign:
+    """The first operation on the way up whose parent has another clock, wherever it is placed."""
+    while node is not root and node.parent is not None and node.domain == node.parent.domain:
         node = node.parent
     return node
 

@@ -6,18 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from llmlat_processor.facts import ENVELOPE_LABELS, LEAF_LABELS, Facts
 from llmlat_processor.model import (
-    CLIENT,
-    CONSUMER,
     INTERNAL,
     PARENT_IS_REMOTE,
-    PRODUCER,
-    SERVER,
     AlignedTrace,
     Finding,
     Span,
 )
-from llmlat_processor.stages.critical_path.facts import ENVELOPE_LABELS, LEAF_LABELS, Facts
+from llmlat_processor.relations import is_remote
 from llmlat_semconv.values import FindingKind, SectionLabel
 
 if TYPE_CHECKING:
@@ -44,6 +41,13 @@ class Before(NamedTuple):
     def target(self) -> Node:
         """The operation that the edge leaves."""
         return self.chain[-1]
+
+
+class Play(NamedTuple):
+    """How much earlier and later than where it was placed an operation may have been."""
+
+    earlier_ns: int
+    later_ns: int
 
 
 class Call:
@@ -85,6 +89,7 @@ class Node:
     Attributes:
         remote: its parent lives in another process.
         foreign: its stamps cannot be compared with its parent's.
+        play: where else it may be, if only the offsets of clocks say where it is.
         until_ns: where it ends for those who wait for it; its end, but for a joined child
             that outlives its parent.
         joined: operations that its end waits for, the latest end first.
@@ -108,6 +113,7 @@ class Node:
         "leaf",
         "output",
         "parent",
+        "play",
         "remote",
         "span",
         "start_ns",
@@ -124,6 +130,7 @@ class Node:
         self.children: list[Node] = NOBODY
         self.remote = False
         self.foreign = False
+        self.play: Play | None = None
         self.facts: Facts | None = None
         self.call: Call | None = None
         self.joined: list[Node] = NOBODY
@@ -152,6 +159,14 @@ class Node:
         return max(
             (end for _, end, label, _ in placed if label in ENVELOPE_LABELS), default=self.end_ns
         )
+
+    def move(self, by_ns: int) -> None:
+        """Put it elsewhere on the clock that its stamps are compared on, with all that it says."""
+        self.start_ns += by_ns
+        self.end_ns += by_ns
+        self.until_ns += by_ns
+        if self.facts is not None:
+            self.facts.move(by_ns)
 
     def adopt(self, child: Node) -> None:
         """Make another node a child of this one."""
@@ -192,12 +207,14 @@ class Tree:
 
     Attributes:
         awaited: those that their parent says it waited for.
+        placed: those that stand where the offset of their clock puts them.
     """
 
     aligned: AlignedTrace
     roots: list[Node]
     order: list[Node]
     awaited: frozenset[Node] = frozenset()
+    placed: list[Node] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     steps: int = 0
 
@@ -214,11 +231,20 @@ class Tree:
         return False
 
     def epsilon_ns(self, one: Node, other: Node | None = None) -> int:
-        """Tolerance between the stamps of two nodes: their clocks' granularities."""
+        """Tolerance between the stamps of two nodes: their clocks' granularities.
+
+        Of two clocks, what is compared is how much time passed by each while the first was at work:
+        one may have run faster than the other.
+        """
         resolutions = self.aligned.resolutions_ns
         if other is None or other.domain == one.domain:
             return resolutions[one.domain]
-        return resolutions[one.domain] + resolutions[other.domain]
+        drift_ns = (one.end_ns - one.start_ns) * self._drift_ppm // 1_000_000
+        return resolutions[one.domain] + resolutions[other.domain] + drift_ns
+
+    @property
+    def _drift_ppm(self) -> int:
+        return self.aligned.trace.assumptions.drift_ppm
 
     @property
     def tail_ns(self) -> int:
@@ -265,24 +291,11 @@ def grow(aligned: AlignedTrace) -> Tree:
             or (span.resource is not parent.span.resource)
         ):
             node.remote = is_remote(span, parent.span)
-            node.foreign = node.remote and node.domain in aligned.weak_domains
         if node.domain != parent.domain:
             node.foreign = True
     _read_facts(nodes, aligned)
     roots = [nodes[position] for position in trace.roots]
     return Tree(aligned, roots, _parents_first(roots))
-
-
-def is_remote(span: Span, parent: Span) -> bool:
-    """True where a span and its parent were made by different processes."""
-    if (
-        span.resource is not parent.resource and span.resource.process != parent.resource.process
-    ) or span.flags & PARENT_IS_REMOTE:
-        return True
-    kind = span.kind
-    return (kind == SERVER and parent.kind == CLIENT) or (
-        kind == CONSUMER and parent.kind == PRODUCER
-    )
 
 
 def _read_facts(nodes: Sequence[Node], aligned: AlignedTrace) -> None:

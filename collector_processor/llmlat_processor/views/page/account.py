@@ -1,16 +1,15 @@
-"""What stands beside the paths: the ledger, spare time, findings, and what was assumed."""
+"""What stands beside the paths: the ledger, spare time, and what was assumed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from llmlat_processor.model import Assumptions, Finding, RootPaths, Span, Trace
-from llmlat_processor.views.page.markup import amount, name
-from llmlat_processor.views.wording import PLAIN_WORDS, spare, spared
+from llmlat_processor.model import Assumptions, RootPaths, Span, Trace
+from llmlat_processor.views.page.markup import amount, count, named_span
+from llmlat_processor.views.wording import spare, spared
 
 OPEN_SPARE: Final = 5
-OPEN_FINDINGS: Final = 12
 
 _LEDGER: Final = {
     "work_ns": ("work", "the leaves' durations, added up"),
@@ -50,23 +49,6 @@ def draw_spare(paths: RootPaths, trace: Trace, addresses: Mapping[Span, str]) ->
     yield "</section>"
 
 
-def draw_findings(
-    findings: Sequence[Finding], trace: Trace, addresses: Mapping[Span, str], where: str
-) -> Iterator[str]:
-    """Each finding in plain words, with the spans that it is about."""
-    if not findings:
-        return
-    named = {span.span_id: span for span in trace.spans}
-    linked = {span.span_id: address for span, address in addresses.items()}
-    yield f'<section class="findings" id="{where}"><h3>Findings</h3><ul>'
-    for number, finding in enumerate(findings):
-        if number == OPEN_FINDINGS:
-            more = len(findings) - OPEN_FINDINGS
-            yield f"</ul><details><summary>{more:,} more</summary><ul>"
-        yield _finding(number, finding, named.get(finding.of), linked)
-    yield f"</ul>{'</details>' if len(findings) > OPEN_FINDINGS else ''}</section>"
-
-
 def draw_assumptions(used: Assumptions) -> Iterator[str]:
     """What the result takes for granted."""
     stamps = "the resolution of stamps is found per clock"
@@ -74,42 +56,10 @@ def draw_assumptions(used: Assumptions) -> Iterator[str]:
         stamps = f"stamps are exact to {amount(used.resolution_ns, 'resolution_ns')}"
     tail = amount(used.tail_ns, "tail_ns")
     yield '<p class="quiet assumed" data-at="assumptions">Assumed: a server may go on for '
-    yield f"{tail} after its last output; {stamps}.</p>"
+    drift = count(used.drift_ppm, "drift_ppm")
+    yield f"{tail} after its last output; {stamps}; two clocks part by at most {drift} millionths "
+    yield "of the time that passes.</p>"
 
 
 def _spare(span: Span, slack_ns: int, addresses: Mapping[Span, str]) -> str:
-    return f"<li>{_named(span, addresses.get(span))}, {spare(span, slack_ns)}</li>"
-
-
-def _named(span: Span, address: str | None) -> str:
-    shown = name(span.name)
-    linked = shown if address is None else f'<a href="#{address}">{shown}</a>'
-    return f'{linked} <span class="service">{name(span.resource.service)}</span>'
-
-
-def _finding(number: int, finding: Finding, about: Span | None, linked: Mapping[bytes, str]) -> str:
-    parts = [f'<li data-at="findings.{number}"><p><b aria-hidden="true">▲</b> ']
-    parts.append(f'<code data-text="kind">{finding.kind.value}</code> ')
-    if finding.amount_ns is not None:
-        parts.append(f"<strong>{amount(finding.amount_ns, 'amount_ns')}</strong> ")
-    if about is not None:
-        parts.append(_named(about, linked.get(finding.of)))
-    else:
-        parts.append(f"span <code>{finding.of.hex()}</code>")
-    parts.append(f"</p><p>{PLAIN_WORDS[finding.kind]}")
-    if finding.epsilon_ns is not None:
-        parts.append(f"; {amount(finding.epsilon_ns, 'epsilon_ns')} were granted")
-    if finding.note:
-        parts.append(f"; {name(finding.note, 'note')}")
-    witnesses = [_witness(at, witness, linked) for at, witness in enumerate(finding.witnesses)]
-    if witnesses:
-        parts.append(f'. <span class="quiet">Seen on {", ".join(witnesses)}</span>')
-    parts.append(f'</p><span data-text="of" hidden>{finding.of.hex()}</span></li>')
-    return "".join(parts)
-
-
-def _witness(at: int, span_id: bytes, linked: Mapping[bytes, str]) -> str:
-    identity = f'<code data-text="witnesses.{at}">{span_id.hex()}</code>'
-    if span_id not in linked:
-        return identity
-    return f'<a href="#{linked[span_id]}">{identity}</a>'
+    return f"<li>{named_span(span, addresses.get(span))}, {spare(span, slack_ns)}</li>"

@@ -10,16 +10,17 @@ from typing import Final
 from llmlat_processor.model import RootPaths, Span
 from llmlat_processor.views.page.account import (
     draw_assumptions,
-    draw_findings,
     draw_ledger,
     draw_spare,
 )
+from llmlat_processor.views.page.clocks import draw_clocks, draw_first_contents
+from llmlat_processor.views.page.findings import draw_findings
 from llmlat_processor.views.page.markup import NOTHING, Addresses, amount, name, share, text
 from llmlat_processor.views.page.paths import draw_bars, draw_services, draw_tables
 from llmlat_processor.views.page.phases import draw_answers, draw_phases
 from llmlat_processor.views.page.told import Told
 from llmlat_processor.views.page.waterfall import Waterfall
-from llmlat_processor.views.wording import duration
+from llmlat_processor.views.wording import ClockMap, duration
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """Nothing is ever fetched, whatever a span holds."""
@@ -117,14 +118,19 @@ def _trace(told: Told, number: int, addresses: Addresses, *, is_one: bool) -> It
         yield "</section>"
     if not explained.paths.roots:
         yield '<p class="failed">No operation of this trace can be placed.</p>'
-    yield from draw_findings(explained.findings, explained.trace, linked, f"findings-{number}")
+    known, clocks = explained.aligned.clocks, ClockMap(explained)
+    yield '<div class="apart">'
+    yield from draw_first_contents(explained.paths.first_contents, linked)
+    yield from draw_clocks(clocks, known.reference, known.left_out)
+    yield "</div>"
+    yield from draw_findings(explained, clocks, linked, f"findings-{number}")
     yield from draw_assumptions(explained.trace.assumptions)
     yield "</article>" if is_one else "</details>"
 
 
 def _root(told: Told, paths: RootPaths, number: str, waterfall: Waterfall) -> Iterator[str]:
     yield from _figures(told, paths, number.partition("-")[0])
-    yield from draw_bars(paths)
+    yield from draw_bars(paths, told.explained.trace, waterfall.addresses)
     yield from waterfall.draw()
     yield '<div class="columns uneven">'
     yield from draw_phases(paths, told.schedules.get(paths.root), told.preset, number)

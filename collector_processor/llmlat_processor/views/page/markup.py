@@ -11,6 +11,7 @@ from functools import lru_cache
 from html import escape
 from typing import Final
 
+from llmlat_processor.model import Interval, Span
 from llmlat_processor.views import wording
 from llmlat_semconv.phases import FACTS, Phase
 from llmlat_semconv.values import Evidence, PhaseClass, SectionLabel
@@ -72,6 +73,33 @@ def figure(value_ns: int, key: str, evidence: Evidence | None = None) -> str:
     bound = AT_MOST if evidence is Evidence.BOUNDED else ""
     marked = f' data-is="{key}"' if key else ""
     return f' value="{value_ns}"{marked}>{bound}{wording.duration(value_ns)}'
+
+
+def exact(value_ns: int, key: str) -> str:
+    """Nanoseconds, exact for people too: what a proof is checked by."""
+    return f'<data value="{value_ns}" data-is="{key}">{value_ns:,}</data>'
+
+
+def exact_ends(known: Interval, key: str) -> str:
+    """Both ends of an interval, for programs only."""
+    ends = (("low", known.low_ns), ("high", known.high_ns))
+    return "".join(
+        f'<data value="{end}" data-is="{key}.{which}" hidden></data>'
+        for which, end in ends
+        if end is not None
+    )
+
+
+def count(number: int, key: str) -> str:
+    """How many of something."""
+    return f'<data value="{number}" data-is="{key}">{number:,}</data>'
+
+
+def named_span(span: Span, address: str | None) -> str:
+    """A span's name, which leads to its row if it has one, and its service."""
+    shown = name(span.name)
+    linked = shown if address is None else f'<a href="#{address}">{shown}</a>'
+    return f'{linked} <span class="service">{name(span.resource.service)}</span>'
 
 
 def share(part_ns: int, whole_ns: int) -> str:

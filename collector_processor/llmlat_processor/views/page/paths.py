@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
-from llmlat_processor.model import Path, RootPaths, Section, Span
+from llmlat_processor.model import Path, RootPaths, Section, Span, Trace
 from llmlat_processor.views.page.markup import (
     DIAMOND,
     DOT,
@@ -13,6 +13,7 @@ from llmlat_processor.views.page.markup import (
     amount,
     look,
     name,
+    named_span,
     share,
     text,
 )
@@ -33,13 +34,16 @@ END: Final = f"{DOT} The path to the end"
 CONTENT: Final = f"{DIAMOND} The path to the first useful content"
 
 
-def draw_bars(paths: RootPaths) -> Iterator[str]:
+def draw_bars(paths: RootPaths, trace: Trace, addresses: Mapping[Span, str]) -> Iterator[str]:
     """Both paths on the scale of the longer one; instead of one that is absent, why it is."""
+    named = {span.span_id: span for span in trace.operations}
     whole_ns = max(paths.e2e.duration_ns, paths.ttft.duration_ns if paths.ttft else 0)
     yield '<div class="bars">'
     yield from _bar(END, paths.e2e, whole_ns)
+    yield from _alternatives("e2e", paths.e2e, named, addresses)
     if paths.ttft is not None:
         yield from _bar(CONTENT + _from(paths), paths.ttft, whole_ns)
+        yield from _alternatives("ttft", paths.ttft, named, addresses)
     elif paths.ttft_absence is not None:
         reason = f'<span data-text="ttft_absence" hidden>{paths.ttft_absence.value}</span>'
         words = f"No path to a first useful content: {ABSENCES[paths.ttft_absence]}."
@@ -99,6 +103,27 @@ def _bar(goal: str, path: Path, whole_ns: int) -> Iterator[str]:
     for section, size in _drawn(path):
         yield _segment(section, size, length_ns)
     yield "</div>"
+
+
+def _alternatives(
+    key: str, path: Path, named: Mapping[bytes, Span], addresses: Mapping[Span, str]
+) -> Iterator[str]:
+    """Where the clocks allow another path, which one."""
+    for number, one in enumerate(path.alternatives):
+        ids = {"other": one.other, "entered": one.entered}
+        yield f'<p class="ambiguous" data-at="{key}.alternatives.{number}">'
+        yield '<b class="failed">ambiguous</b>: the clocks allow '
+        yield " in place of ".join(_either(ids[which], named, addresses) for which in ids)
+        for which, span_id in ids.items():
+            yield f'<span data-text="{which}" hidden>{span_id.hex()}</span>'
+        yield "</p>"
+
+
+def _either(span_id: bytes, named: Mapping[bytes, Span], addresses: Mapping[Span, str]) -> str:
+    if span_id not in named:
+        return f"span <code>{span_id.hex()}</code>"
+    span = named[span_id]
+    return named_span(span, addresses.get(span))
 
 
 def _segment(section: Section, size_ns: int, whole_ns: int) -> str:

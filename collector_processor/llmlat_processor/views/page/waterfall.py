@@ -22,7 +22,14 @@ from llmlat_processor.views.page.markup import (
     swatch,
     text,
 )
-from llmlat_processor.views.waterfall.placement import OFF, ON_E2E, ON_TTFT, Placement, Stretch
+from llmlat_processor.views.waterfall.placement import (
+    OFF,
+    ON_E2E,
+    ON_TTFT,
+    Band,
+    Placement,
+    Stretch,
+)
 from llmlat_processor.views.waterfall.rows import Row, Rows, rows_of
 from llmlat_processor.views.wording import duration
 from llmlat_semconv.values import Evidence
@@ -116,7 +123,10 @@ class Waterfall:
         yield '<span><i class="key bar e2e"></i> that path</span>'
         if self._placed.content_ns is not None:
             yield '<span><i class="key bar ttft"></i> the latter only</span>'
-        yield '<span><i class="key bar off"></i> on neither</span></p>'
+        yield '<span><i class="key bar off"></i> on neither</span>'
+        if any(row.band is not None for row in self._rows.drawn):
+            yield '<span><i class="key band"></i> where its clock allows it</span>'
+        yield "</p>"
 
     def _axis(self, content_ns: int | None) -> Iterator[str]:
         yield '<div class="axis" role="row"><div role="columnheader">Operation</div>'
@@ -171,6 +181,8 @@ class Waterfall:
         parts = []
         if not row.stretches and not row.is_phase:
             parts.append('<span class="quiet other">other clock</span>')
+        if row.band is not None:
+            parts.append(f'<i class="band" style="{self._place(row.band)}"></i>')
         colour = f" {look(row.name)}" if row.is_phase else ""
         parts += [
             self._bar(stretch, colour)
@@ -184,19 +196,27 @@ class Waterfall:
         return f'<div class="lane" role="gridcell" aria-label="{said}">{"".join(parts)}</div>'
 
     def _bar(self, stretch: Stretch, colour: str) -> str:
-        start_ns = min(max(stretch.start_ns, 0), self._whole_ns)
-        size_ns = min(max(stretch.end_ns, 0), self._whole_ns) - start_ns
-        place = f"left:{across(start_ns, self._whole_ns)};width:{across(size_ns, self._whole_ns)}"
-        return f'<i class="bar {_BARS[stretch.on]}{colour}" style="{place}"></i>'
+        kind = f"bar {_BARS[stretch.on]}{colour}"
+        return f'<i class="{kind}" style="{self._place(stretch)}"></i>'
+
+    def _place(self, drawn: Stretch | Band) -> str:
+        """From left to right, as far as it lies in the root."""
+        start_ns = min(max(drawn.start_ns, 0), self._whole_ns)
+        size_ns = min(max(drawn.end_ns, 0), self._whole_ns) - start_ns
+        return f"left:{across(start_ns, self._whole_ns)};width:{across(size_ns, self._whole_ns)}"
 
     def _said(self, row: Row) -> str:
-        """The bar in words."""
+        """The bar and the band in words."""
         words = _PATHS[row.on_e2e, row.on_ttft]
-        if not row.stretches:
-            return words
-        start = duration(min(stretch.start_ns for stretch in row.stretches))
-        end = duration(max(stretch.end_ns for stretch in row.stretches))
-        return f"{words}, from {start} to {end}"
+        if row.stretches:
+            start = duration(min(stretch.start_ns for stretch in row.stretches))
+            end = duration(max(stretch.end_ns for stretch in row.stretches))
+            words += f", from {start} to {end}"
+        if row.band is not None:
+            start, end = duration(row.band.start_ns), duration(row.band.end_ns)
+            within = f"by its clock somewhere from {start} to {end}"
+            words += f"; {within}, known to {duration(row.band.spread_ns)}"
+        return words
 
     def _facts(self, span: Span, number: int) -> str:
         """What stands beside the row once it is chosen: its account on the paths, its id."""

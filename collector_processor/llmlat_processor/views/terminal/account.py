@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rich.text import Text
 
-from llmlat_processor.model import Assumptions, Finding, RootPaths, Span, Trace
+from llmlat_processor.model import Assumptions, ExplainedTrace, Finding, RootPaths, Span, Trace
 from llmlat_processor.views.terminal import theme
 from llmlat_processor.views.terminal.theme import Page, duration, paragraph, printable
-from llmlat_processor.views.wording import PLAIN_WORDS, spare, spared
+from llmlat_processor.views.wording import (
+    PLAIN_WORDS,
+    ClockMap,
+    against_caller,
+    granted,
+    spare,
+    spared,
+)
 
 SHOWN_FINDINGS: Final = 12
 SHOWN_SPARE: Final = 5
+SHOWN_MESSAGES: Final = 6
 
 
 def draw_ledger(paths: RootPaths, page: Page) -> Iterator[Text]:
@@ -39,19 +47,21 @@ def draw_spare(paths: RootPaths, trace: Trace, page: Page) -> Iterator[Text]:
     yield from _more(len(off) - len(shown))
 
 
-def draw_findings(findings: Sequence[Finding], trace: Trace, page: Page) -> Iterator[Text]:
-    """Write each finding in plain words, with the span that it is about."""
+def draw_findings(explained: ExplainedTrace, clocks: ClockMap, page: Page) -> Iterator[Text]:
+    """Write each finding in plain words, with the span that it is about and what proves it."""
+    findings = explained.findings
     if not findings:
         return
-    named = {span.span_id: span for span in trace.spans}
+    named = {span.span_id: span for span in explained.trace.spans}
     yield Text("Findings", theme.HEADING)
     shown = findings if page.everything else findings[:SHOWN_FINDINGS]
     for finding in shown:
         yield from _finding(finding, named.get(finding.of), page)
+        yield from _proof(finding, named, clocks, page)
     yield from _more(len(findings) - len(shown))
 
 
-def draw_assumptions(used: Assumptions, page: Page) -> Iterator[Text]:
+def draw_assumptions(used: Assumptions, page: Page, *, has_clocks: bool = False) -> Iterator[Text]:
     """State what the result takes for granted."""
     tail = duration(used.tail_ns, page.glyphs)
     stamps = (
@@ -60,6 +70,10 @@ def draw_assumptions(used: Assumptions, page: Page) -> Iterator[Text]:
         else f"stamps are exact to {duration(used.resolution_ns, page.glyphs)}"
     )
     words = f"assumed: a server may go on for {tail} after its last output; {stamps}"
+    if has_clocks:
+        words += (
+            f"; two clocks part by at most {used.drift_ppm:,} millionths of the time that passes"
+        )
     yield Text(paragraph(words.split(), page, indent=0), theme.QUIET)
 
 
@@ -70,7 +84,33 @@ def _finding(finding: Finding, span: Span | None, page: Page) -> Iterator[Text]:
         line.append(f" {duration(finding.amount_ns, page.glyphs)}")
     about = _named(span, page) if span is not None else f"span {finding.of.hex()}"
     yield line.append(f"  {about}", "default")
-    yield Text(paragraph(PLAIN_WORDS[finding.kind].split(), page, indent=4))
+    words = PLAIN_WORDS[finding.kind]
+    offset = against_caller(finding, page.glyphs.micro)
+    if offset:
+        words += f"; its clock is ahead of its caller's by {offset}"
+    yield Text(paragraph(words.split(), page, indent=4))
+
+
+def _proof(
+    finding: Finding, named: Mapping[bytes, Span], clocks: ClockMap, page: Page
+) -> Iterator[Text]:
+    """Each message with what it says of two clocks, and what all of them together come to."""
+    if not finding.proof:
+        return
+    glyphs = page.glyphs
+    limits = clocks.limits(finding, glyphs.micro)
+    shown = limits if page.everything else limits[:SHOWN_MESSAGES]
+    for limit in shown:
+        left, arrived = (
+            _named(named[each], page) if each in named else f"span {each.hex()}"
+            for each in (limit.message.left, limit.message.arrived)
+        )
+        of, than = printable(limit.of, glyphs), printable(limit.than, glyphs)
+        words = f"by {left} to {arrived}: {of} is ahead of {than} by {limit.bound}"
+        yield Text(paragraph(words.split(), page, indent=6), theme.QUIET)
+    yield from _more(len(limits) - len(shown))
+    words = f"together: {granted(finding, glyphs.micro)}"
+    yield Text(paragraph(words.split(), page, indent=6), theme.QUIET)
 
 
 def _spare(span: Span, slack_ns: int, page: Page) -> str:

@@ -17,12 +17,13 @@ from llmlat_processor.views.terminal.account import (
     draw_spare,
 )
 from llmlat_processor.views.terminal.answers import draw_answers
+from llmlat_processor.views.terminal.clocks import draw_clocks, draw_first_contents
 from llmlat_processor.views.terminal.paths import draw_paths
 from llmlat_processor.views.terminal.theme import Page, duration, printable
 from llmlat_processor.views.terminal.waterfall import draw_waterfall
 from llmlat_processor.views.waterfall.placement import Placement
 from llmlat_processor.views.waterfall.rows import rows_of
-from llmlat_processor.views.wording import Answer
+from llmlat_processor.views.wording import Answer, ClockMap
 
 SHOWN_OPERATIONS: Final = 60
 NO_ANSWERS: Final[Mapping[Span, Sequence[Answer]]] = {}
@@ -54,10 +55,17 @@ def render(
         lines.append(Text())
     if not explained.paths.roots:
         lines.append(Text("No operation of this trace can be placed.", theme.WARNING))
-    lines += draw_findings(explained.findings, trace, page)
+    clocks = ClockMap(explained)
+    for block in (
+        draw_first_contents(explained.paths.first_contents, page),
+        draw_clocks(clocks, explained.aligned.clocks.left_out, page),
+    ):
+        written = [*block]
+        lines += [*written, Text()] if written else []
+    lines += draw_findings(explained, clocks, page)
     if explained.findings:
         lines.append(Text())
-    lines += draw_assumptions(trace.assumptions, page)
+    lines += draw_assumptions(trace.assumptions, page, has_clocks=bool(clocks.clocks))
     return Group(*lines)
 
 
@@ -66,7 +74,7 @@ def _root(explained: ExplainedTrace, paths: RootPaths, page: Page) -> Iterator[T
     rows = rows_of(placed, None if page.everything else SHOWN_OPERATIONS)
     yield _title(explained, paths, page)
     yield from _block(draw_waterfall(placed, rows, page))
-    yield from _block(draw_paths(paths, page))
+    yield from _block(draw_paths(paths, explained.trace, page))
     yield from _block(draw_ledger(paths, page))
     yield from _block(draw_spare(paths, explained.trace, page))
 

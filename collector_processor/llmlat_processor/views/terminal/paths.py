@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from llmlat_processor.model import Path, RootPaths, Section
+from llmlat_processor.model import Alternative, Path, RootPaths, Section, Trace
 from llmlat_processor.views.terminal import theme
 from llmlat_processor.views.terminal.theme import (
     Page,
@@ -22,19 +22,23 @@ from llmlat_semconv.values import Evidence
 
 SHOWN_SECTIONS: Final = 20
 SHOWN_LEADERS: Final = 4
+SHOWN_ALTERNATIVES: Final = 3
 ROOM_FOR_OFFSETS: Final = 70
 """Lines narrower than this leave out when a section began: the order says the most of it."""
 
 
-def draw_paths(paths: RootPaths, page: Page) -> Iterator[Text]:
+def draw_paths(paths: RootPaths, trace: Trace, page: Page) -> Iterator[Text]:
     """Write both paths; instead of a path that is absent, why it is."""
+    named = {span.span_id: span.name for span in trace.operations}
     yield from _path("the end", page.glyphs.e2e, paths.e2e, page)
+    yield from _alternatives(paths.e2e, named, page)
     yield Text()
     if paths.ttft is not None:
         goal = "the first useful content"
         if paths.ttft.root is not paths.root:
             goal += f", counted from {printable(paths.ttft.root.name, page.glyphs)}"
         yield from _path(goal, page.glyphs.ttft, paths.ttft, page)
+        yield from _alternatives(paths.ttft, named, page)
     elif paths.ttft_absence is not None:
         yield Text(f"No path to a first useful content: {ABSENCES[paths.ttft_absence]}.")
 
@@ -52,6 +56,25 @@ def _path(goal: str, mark: str, path: Path, page: Page) -> Iterator[Text]:
         spent = duration(whole - sum(one.duration_ns for one in shown), page.glyphs)
         count = len(path.sections) - len(shown)
         yield Text(f"  not shown: {count:,} shorter sections, together {spent}", theme.QUIET)
+
+
+def _alternatives(path: Path, named: Mapping[bytes, str], page: Page) -> Iterator[Text]:
+    """Where the clocks allow another path, which one."""
+    shown = path.alternatives if page.everything else path.alternatives[:SHOWN_ALTERNATIVES]
+    for one in shown:
+        words = f"ambiguous: {_alternative(one, named, page)}"
+        yield Text(paragraph(words.split(), page), theme.WARNING)
+    if len(shown) < len(path.alternatives):
+        more = len(path.alternatives) - len(shown)
+        yield Text(f"  ambiguous in {more:,} more places", theme.WARNING)
+
+
+def _alternative(one: Alternative, named: Mapping[bytes, str], page: Page) -> str:
+    other, entered = (
+        printable(named.get(span_id, span_id.hex()), page.glyphs)
+        for span_id in (one.other, one.entered)
+    )
+    return f"the clocks allow {other} in place of {entered}"
 
 
 def _leaders(path: Path, page: Page) -> list[str]:

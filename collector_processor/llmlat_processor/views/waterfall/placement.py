@@ -6,6 +6,9 @@ durations; the rest of it has none, and its raw stamps are never drawn:
     root clock    |--- call ------------------------|
     sections          |queue|prefill|decode|            placed by durations
     raw stamps                                 |---- engine ----|   never drawn
+    band                  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒           where the offset of its clock allows it
+
+What is known of the offset says where the whole operation can have been. That moves nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +19,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from llmlat_processor.model import (
-    CLIENT,
-    CONSUMER,
-    PARENT_IS_REMOTE,
-    PRODUCER,
-    SERVER,
+    UNKNOWN,
+    Clocks,
     ExplainedTrace,
+    Interval,
     Path,
     RootPaths,
     Section,
@@ -32,7 +33,6 @@ OFF: Final = 0
 ON_TTFT: Final = 1
 ON_E2E: Final = 2
 
-_CROSSINGS: Final = frozenset({(CLIENT, SERVER), (PRODUCER, CONSUMER)})
 
 SectionsBySpan = Mapping[Span, Sequence[Section]]
 
@@ -48,6 +48,21 @@ class Stretch:
     start_ns: int
     end_ns: int
     on: int
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Where an operation of another clock can have been, in nanoseconds from the root's start.
+
+    Attributes:
+        start_ns: the earliest that its start can have been.
+        end_ns: the latest that its end can have been.
+        spread_ns: between its earliest and its latest place.
+    """
+
+    start_ns: int
+    end_ns: int
+    spread_ns: int
 
 
 class Placement:
@@ -103,6 +118,21 @@ class Placement:
         start = self._aligned.starts_ns[index] - self._aligned.starts_ns[self.root]
         return (Stretch(start, start + self.operation(index).duration_ns, OFF),)
 
+    def band(self, index: int) -> Band | None:
+        """Give where the operation can have been; None on the root's clock, or where unbounded."""
+        if index in self._same_clock:
+            return None
+        domains = self._aligned.domains
+        low, high = _offset(self._aligned.clocks, domains[self.root], domains[index])
+        if low is None or high is None:
+            return None
+        raw_ns = self._aligned.starts_ns[index] - self._aligned.starts_ns[self.root]
+        length_ns = self.operation(index).duration_ns
+        passed_ns = max(0, raw_ns - low + length_ns)
+        drift_ns = passed_ns * self._trace.assumptions.drift_ppm // 1_000_000
+        earliest, latest = raw_ns - high - drift_ns, raw_ns - low + drift_ns
+        return Band(earliest, latest + length_ns, latest - earliest)
+
     def phase_stretch(self, index: int, position: int) -> tuple[Stretch, ...]:
         """Give one phase span of the operation, by its position among them."""
         if index not in self._same_clock:
@@ -136,17 +166,8 @@ class Placement:
         return members
 
     def _operations_on_the_root_clock(self) -> frozenset[int]:
-        """A weak domain is a hash of the resource: it is one clock only until a remote hop."""
-        domains, weak = self._aligned.domains, self._aligned.weak_domains
-        if domains[self.root] not in weak:
-            return frozenset(i for i in self._members if domains[i] == domains[self.root])
-        near = {self.root}
-        for index in self._members[1:]:
-            parent = self.parent(index)
-            local = not _is_remote(self.operation(parent), self.operation(index))
-            if parent in near and local and domains[index] == domains[self.root]:
-                near.add(index)
-        return frozenset(near)
+        domains = self._aligned.domains
+        return frozenset(i for i in self._members if domains[i] == domains[self.root])
 
     def _in_drawing_order(self) -> Mapping[int, Sequence[int]]:
         """By place where there is one; what has none keeps its order and comes last."""
@@ -162,13 +183,19 @@ class Placement:
         return not known, min((one.start_ns for one in known), default=0), index
 
 
+def _offset(clocks: Clocks, one: str, other: str) -> Interval:
+    """How far one domain's clock is ahead of another's, by way of the reference's."""
+    near, far = (
+        clocks.offsets[each].interval if each in clocks.offsets else UNKNOWN
+        for each in (one, other)
+    )
+    if near.low_ns is None or near.high_ns is None or far.low_ns is None or far.high_ns is None:
+        return UNKNOWN
+    return Interval(far.low_ns - near.high_ns, far.high_ns - near.low_ns)
+
+
 def _by_span(path: Path | None) -> SectionsBySpan:
     found: dict[Span, list[Section]] = defaultdict(list)
     for section in path.sections if path is not None else ():
         found[section.span].append(section)
     return dict(found)
-
-
-def _is_remote(parent: Span, child: Span) -> bool:
-    crosses = (parent.kind, child.kind) in _CROSSINGS
-    return crosses or bool(child.flags & PARENT_IS_REMOTE)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from llmlat_processor.model import Section, Span
-from llmlat_processor.views.waterfall.placement import Placement, Stretch
+from llmlat_processor.views.waterfall.placement import Band, Placement, Stretch
 from llmlat_semconv.attributes import LLMLAT_PHASE_EVIDENCE, LLMLAT_PHASE_NAME
 from llmlat_semconv.values import Evidence, SectionLabel
 
@@ -46,6 +46,7 @@ class Row:
         duration_ns: what the span says; of a phase without a span, its time on the path.
         evidence: how a phase is known; None for an operation.
         stretches: where it is drawn, later ones on top; empty where it has no place.
+        band: where an operation of another clock can have been; None where nobody knows.
     """
 
     span: Span
@@ -60,6 +61,7 @@ class Row:
     on_e2e: bool
     on_ttft: bool
     stretches: tuple[Stretch, ...]
+    band: Band | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,7 @@ def _operation_row(placed: Placement, at: _Place) -> Row:
         on_e2e=placed.on_e2e(span),
         on_ttft=placed.on_ttft(span),
         stretches=(*placed.own_stretch(index), *placed.path_stretches(span)),
+        band=placed.band(index),
     )
 
 

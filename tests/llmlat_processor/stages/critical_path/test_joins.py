@@ -226,7 +226,8 @@ def test_a_hedges_loser_is_off_the_path_even_if_the_parent_says_it_waited() -> N
         (row("b", "R", 85, 95), {"R", "a", "b"}),
         (row("b", "R", 85, 95, cancelled=True), {"R", "a", "b"}),
         (row("b", "R", 20, 50, cancelled=True), {"R", "a"}),
-        (row("b", "R", 20, 50, host="other"), {"R", "a"}),
+        (row("b", "R", 20, 50, host="other"), {"R", "b"}),
+        (row("b", "R", 20, 50, host="other", kind="consumer"), {"R", "a"}),
     ],
     ids=[
         "ended during it",
@@ -236,7 +237,8 @@ def test_a_hedges_loser_is_off_the_path_even_if_the_parent_says_it_waited() -> N
         "began after it",
         "began after it and was cancelled as well",
         "was cancelled as well",
-        "ended by another clock",
+        "ended during it on another clock, as near to zero as can be",
+        "nobody waited for",
     ],
 )
 def test_a_cancelled_child_is_off_the_path_only_if_it_was_replaced(

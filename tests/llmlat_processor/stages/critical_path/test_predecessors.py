@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llmlat_processor.stages.critical_path.predecessors import relationship
+from llmlat_processor.relations import relationship
 from llmlat_semconv import attributes as names
 from llmlat_semconv import events
 from llmlat_semconv.phases import Phase

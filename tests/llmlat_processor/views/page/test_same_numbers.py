@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from llmlat_processor.model import ExplainedTrace
+from llmlat_processor.model import Alternative, ExplainedTrace
 from llmlat_processor.pipeline import process
 from llmlat_processor.stages.critical_path.schedules import schedules
 from llmlat_processor.views.document import document
@@ -18,6 +18,7 @@ from llmlat_processor.views.page import Told, page
 from llmlat_processor.views.terminal import render
 from tests.cases.case_spans import spans_of
 from tests.cases.variants import Variant
+from tests.llmlat_processor import clocked
 from tests.llmlat_processor.views.page.case_traces import case_traces
 from tests.llmlat_processor.views.page.read_back import flat, read_page
 
@@ -27,7 +28,21 @@ WIDTH = 400
 @pytest.mark.parametrize("variant", case_traces(), ids=lambda variant: variant.name)
 def test_page_and_terminal_show_the_numbers_of_the_document(variant: Variant) -> None:
     explained = process(spans_of(variant.case), variant.assumptions)
-    written = under_roots(document(explained))
+    assert_same(explained)
+
+
+def test_page_and_terminal_show_what_is_known_of_the_clocks() -> None:
+    """Every way of knowing an offset, a proof, other paths, and a clock that tells its monotonic.
+
+    Finding.interval, both kinds of offset and the alternatives of both paths are in it.
+    """
+    other = Alternative(clocked.CHAT, clocked.OTHER)
+    unknown = Alternative(clocked.CHAT, b"unheard!")
+    assert_same(clocked.ambiguous(clocked.many(), other, unknown))
+
+
+def assert_same(explained: ExplainedTrace) -> None:
+    written = with_several_clocks(under_roots(document(explained)))
     assert in_page(explained) == {
         key: {value} for key, value in flat(written) if not key.endswith(".parent_id") and value
     }
@@ -55,6 +70,12 @@ def under_roots(written: Any) -> Any:
     return {**written, "operations": kept}
 
 
+def with_several_clocks(written: Any) -> Any:
+    """The document without its clocks where there is only one: nothing is said of that."""
+    several = len(written["clocks"]["domains"]) > 1
+    return written if several else {key: written[key] for key in written if key != "clocks"}
+
+
 def in_page(explained: ExplainedTrace) -> dict[str, set[str]]:
     found = read_page(page([Told(explained, schedules(explained.aligned))]))
     return {key: values for key, values in found.items() if values != {""}}
@@ -73,6 +94,9 @@ def expected_lines(written: Any) -> Iterator[str]:
     for finding in written["findings"]:
         size = finding["amount_ns"]
         yield f"▲ {finding['kind']}{'' if size is None else f' {figure(size)}'} "
+    for one in written["first_contents"]:
+        sizes = (figure(one[key]) for key in ("server_ns", "client_ns", "transit_ns"))
+        yield first_content(written, one, *sizes)
     for root in written["roots"]:
         yield f"● The path to the end: {figure(root['e2e']['duration_ns'])}"
         yield from sections(root["e2e"])
@@ -87,6 +111,15 @@ def expected_lines(written: Any) -> Iterator[str]:
             if size is not None
         ]
         yield " · ".join(said)
+
+
+def first_content(written: Any, one: Any, server: str, client: str, transit: str) -> str:
+    named = {each["span_id"]: each for each in filter(None, written["operations"])}
+    call, callee = named[one["call"]], named[one["callee"]]
+    return (
+        f"{call['name']}: {callee['service']} {server} · {call['service']} {client} · "
+        f"both ways between them {transit}"
+    )
 
 
 def sections(path: Any) -> Iterator[str]:

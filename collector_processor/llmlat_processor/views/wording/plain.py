@@ -1,4 +1,4 @@
-"""What the views for people say in the same words: durations, shares, names, findings."""
+"""Durations, shares, names and findings, in the same words wherever people read them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from llmlat_processor.model import AlignedTrace, Assumptions, Resource
-from llmlat_processor.stages.align_clocks import MIN_STAMPS, align_clocks
+from llmlat_processor.stages.align_clocks import align_clocks
+from llmlat_processor.stages.align_clocks.placement import MIN_STAMPS
 from llmlat_processor.stages.assemble import assemble
 from llmlat_semconv import attributes as names
 from llmlat_semconv.phases import Phase
@@ -136,10 +137,44 @@ def test_a_domain_that_is_no_text_is_none(domain: Any) -> None:
     assert domains(aligned(row("R", None, 0, 9, host="A", attributes=said))) == {"R": "A"}
 
 
-def test_a_domain_that_is_only_a_hash_of_the_resource_is_weak() -> None:
-    anonymous = Resource({}, service="s", process="hash", domain="hash", weak=True)
-    trace = aligned(row("R", None, 0, 9, host="A"), row("a", "R", 1, 2, resource=anonymous))
-    assert trace.weak_domains == {"hash"}
+ANONYMOUS = Resource({}, service="s", process="hash", domain="hash", weak=True)
+
+
+#   c1, c2  ─┬──────┬──
+#   hash     └ s1   └ s2     one resource, perhaps two replicas of it
+#               └ x     └ y
+def test_what_is_called_apart_of_one_anonymous_resource_may_have_two_clocks() -> None:
+    trace = aligned(
+        row("R", None, 0, 9, host="A"),
+        row("s1", "R", 1, 4, resource=ANONYMOUS),
+        row("x", "s1", 2, 3, resource=ANONYMOUS),
+        row("s2", "R", 5, 8, resource=ANONYMOUS),
+        row("y", "s2", 6, 7, resource=ANONYMOUS),
+    )
+    found = domains(trace)
+    assert (found["x"], found["y"]) == (found["s1"], found["s2"])
+    assert len({found["R"], found["s1"], found["s2"]}) == 3
+
+
+def test_an_anonymous_resource_that_calls_itself_may_have_two_clocks() -> None:
+    trace = aligned(
+        row("R", None, 0, 9, resource=ANONYMOUS),
+        row("c", "R", 1, 8, resource=ANONYMOUS, kind="client"),
+        row("s", "c", 2, 7, resource=ANONYMOUS, kind="server"),
+        row("x", "s", 3, 4, resource=ANONYMOUS),
+    )
+    found = domains(trace)
+    assert found["R"] == found["c"] == "hash"
+    assert found["s"] == found["x"] != "hash"
+
+
+def test_a_resource_that_names_its_host_has_one_clock_however_often_it_is_called() -> None:
+    trace = aligned(
+        row("R", None, 0, 9, host="A"),
+        row("s1", "R", 1, 4, host="B"),
+        row("s2", "R", 5, 8, host="B"),
+    )
+    assert domains(trace) == {"R": "A", "s1": "B", "s2": "B"}
 
 
 # ── Resolution ───────────────────────────────────────────────────────────────────────────────────

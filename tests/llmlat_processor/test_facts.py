@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from llmlat_processor.facts import Facts, nanoseconds
 from llmlat_processor.model import Attributes, AttributeValue
-from llmlat_processor.stages.critical_path.facts import Facts, nanoseconds
 from llmlat_semconv import attributes as names
 from llmlat_semconv.phases import (
     Phase,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from llmlat_processor.model import Attributes, AttributeValue, Span
+from llmlat_processor.model import SERVER, Attributes, AttributeValue, Span
 from llmlat_semconv import attributes as names
 from llmlat_semconv.phases import (
     ENVELOPES,
@@ -98,6 +98,10 @@ _KNOWN: Final[Mapping[str, tuple[SectionLabel | None, str | None]]] = {
     },
 }
 """Attributes that are read: a duration has a label, a reported one also says how it is known."""
+
+UNARY: Final = frozenset((names.RPC_SYSTEM, names.RPC_SYSTEM_NAME))
+TELLING: Final = frozenset(_KNOWN) - UNARY
+"""Attributes without any of which there is nothing to tell but the kind of call."""
 
 # Members looked up once: on Python 3.11 each look-up costs as much as a call.
 _CONSUMER: Final = SectionLabel.CONSUMER
@@ -208,7 +212,7 @@ class Facts:
             _CANCELLED in (outcome, end) or error.rpartition(".")[2] in _CANCELLED_ERRORS
         )
         self.tool_call_id = _text(get(names.GEN_AI_TOOL_CALL_ID))
-        unary = names.RPC_SYSTEM in said or names.RPC_SYSTEM_NAME in said
+        unary = span.kind != SERVER and (names.RPC_SYSTEM in said or names.RPC_SYSTEM_NAME in said)
         has_left = end in _LEFT_EARLY or get(names.LLMLAT_STREAM_UNREAD) is True
         self.saw_last_byte = not has_left and (self.ours or bool(self.operation) or unary)
         self.relay_hold_ns = nanoseconds(get(names.LLMLAT_RELAY_HOLD_SUM)) or 0
@@ -259,6 +263,15 @@ class Facts:
             del self.durations[label]
             self.note_output(label, end)
         self.outer = _apart(sorted((*self.outer, *places)))
+
+    def move(self, by_ns: int) -> None:
+        """The operation turns out to stand elsewhere, and all instants with it."""
+        self.outer = [(start + by_ns, end + by_ns, a, b) for start, end, a, b in self.outer]
+        self.nested = [(start + by_ns, end + by_ns, a, b) for start, end, a, b in self.nested]
+        for edge in ("first_content_ns", "first_output_ns", "last_output_ns"):
+            at_ns = getattr(self, edge)
+            if at_ns is not None:
+                setattr(self, edge, at_ns + by_ns)
 
     def note_output(self, label: SectionLabel, end_ns: int) -> None:
         """A phase ends here; for some phases that is the first or the last output."""

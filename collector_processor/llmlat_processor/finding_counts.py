@@ -1,0 +1,70 @@
+"""How often each kind of finding was made between which services; bounded, what is over is told.
+
+A metric must not have as many series as there are names in the world: beyond the bound, findings
+count under one more series of their kind, in which no service has a name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from llmlat_processor.model import ExplainedTrace, Finding, Span
+from llmlat_processor.model.counts import FindingCount
+from llmlat_processor.written import cut
+from llmlat_semconv.values import FindingKind
+
+SERIES: Final = 1_000
+OVERFLOW: Final = "(others)"
+"""In the place of both names, once there are too many pairs of them."""
+
+
+class FindingCounts:
+    """Counters by kind, caller's service and callee's service."""
+
+    def __init__(self, series: int = SERIES) -> None:
+        """Keep at most so many of them apart, and one more for each kind."""
+        self._most = series
+        self._counts: Counter[tuple[FindingKind, str, str]] = Counter()
+        self._apart = 0
+
+    def observe(self, explained: ExplainedTrace) -> None:
+        """Count the findings of a trace."""
+        if not explained.findings:
+            return
+        spans = {span.span_id: span for span in explained.trace.spans}
+        for finding in explained.findings:
+            self._count(finding.kind, *_between(finding, spans))
+
+    def rows(self) -> list[FindingCount]:
+        """All counters: kind by kind, the greatest first."""
+        order = {kind: place for place, kind in enumerate(FindingKind)}
+        found = (FindingCount(*key, count) for key, count in self._counts.items())
+        return sorted(found, key=lambda row: (order[row.kind], -row.total, row[1:3]))
+
+    def _count(self, kind: FindingKind, caller: str, callee: str) -> None:
+        key = (kind, caller, callee)
+        if key not in self._counts:
+            if self._apart >= self._most:
+                key = (kind, OVERFLOW, OVERFLOW)
+            else:
+                self._apart += 1
+        self._counts[key] += 1
+
+
+def _between(finding: Finding, spans: dict[bytes, Span]) -> tuple[str, str]:
+    """Services of caller and callee: of the span that it is about, and of its parent.
+
+    Where clocks contradict each other it is two processes that do, however their spans are
+    related: those that the first message of the proof was between.
+    """
+    if finding.proof:
+        first = finding.proof[0]
+        return _service(spans.get(first.left)), _service(spans.get(first.arrived))
+    about = spans.get(finding.of)
+    parent = None if about is None else spans.get(about.parent_id)
+    return _service(parent), _service(about)
+
+
+def _service(span: Span | None) -> str:
+    return "" if span is None else cut(span.resource.service)

@@ -1,0 +1,304 @@
+"""What a caller and a callee know of one exchange: instants, each on its own side's clock.
+
+caller   ├ sent ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒ first content ▒▒▒▒▒▒▒▒▒▒ last event ▒ last byte ┤
+callee       ├ start ▒▒▒▒▒ first output ▒▒▒▒▒▒▒▒ last output ▒ end ┤
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from llmlat_processor.facts import TELLING, UNARY, Facts
+from llmlat_processor.model import CLIENT, CONSUMER, INTERNAL, SERVER, Trace
+from llmlat_processor.relations import is_remote
+from llmlat_processor.stages.align_clocks.placement import Placement
+from llmlat_semconv import attributes as names
+from llmlat_semconv.values import Evidence, SectionLabel
+
+MOST_DESCENDANTS: Final = 64
+"""Operations that are looked at for a callee's edges; beyond these the callee speaks for itself."""
+
+_SENDS: Final = (SectionLabel.SEND, SectionLabel.UPSTREAM)
+_STREAMS: Final = (SectionLabel.STREAM, SectionLabel.UPSTREAM_STREAM)
+
+
+class Caller(NamedTuple):
+    """The caller's side.
+
+    Attributes:
+        position: index of the operation.
+        sent_ns: no byte of the request was sent before this.
+        first_content_ns: when it had the first content; None where it doesn't say.
+        last_event_ns: when it had the last event; None where it doesn't say.
+        last_byte_ns: when it had the last byte, if it waited for that; else the end of its span.
+        waited: it is known to have lasted to the callee's last byte.
+    """
+
+    position: int
+    sent_ns: int
+    first_content_ns: int | None
+    last_event_ns: int | None
+    last_byte_ns: int
+    waited: bool
+
+
+class Callee(NamedTuple):
+    """The callee's side.
+
+    Attributes:
+        position: index of the operation.
+        first_output_ns: when the first output was there; None where nothing says so.
+        first_by: index of the operation that says so.
+        last_output_ns: when the last output was there; the end of the span where nothing says so.
+        last_by: index of the operation that says so.
+        is_content: the last output is content, not the last byte.
+        late_by_ns: the last output may have been there so much earlier than it was learned of; None
+            where nobody knows how much.
+    """
+
+    position: int
+    first_output_ns: int | None
+    first_by: int
+    last_output_ns: int
+    last_by: int
+    is_content: bool
+    late_by_ns: int | None
+
+
+class Edges:
+    """Reads the edges of the operations of one trace, each at most once."""
+
+    def __init__(
+        self, trace: Trace, placement: Placement, children: Mapping[int, Sequence[int]]
+    ) -> None:
+        self._operations = trace.operations
+        self._parents = trace.parents
+        self._phases = trace.phases
+        self._starts_ns = placement.starts_ns
+        self._phase_starts_ns = placement.phase_starts_ns
+        self._facts: dict[int, Facts | None] = {}
+        self._callers: dict[int, Caller] = {}
+        self._children = children
+        self._remote = _remote(trace, placement.domains)
+
+    def facts(self, position: int) -> Facts | None:
+        """What an operation says of itself; None where it says nothing of that kind."""
+        if position in self._facts:
+            return self._facts[position]
+        span = self._operations[position]
+        facts = None
+        if position in self._phases or not TELLING.isdisjoint(span.attributes):
+            facts = Facts(
+                span,
+                self._starts_ns[position],
+                self._phases.get(position, ()),
+                self._phase_starts_ns.get(position, ()),
+            )
+        self._facts[position] = facts
+        return facts
+
+    def end_ns(self, position: int) -> int:
+        """Where an operation ends on its clock."""
+        return self._starts_ns[position] + self._operations[position].duration_ns
+
+    # ── The caller's side ────────────────────────────────────────────────────────────────────────
+
+    def caller_of(self, position: int) -> Caller:
+        """The caller of an operation with a parent.
+
+        Attempt 1 has sent the operation's own id upstream, so what answered it hangs under the
+        operation; and a transport (HTTP under an inference) may end at the response's headers.
+        """
+        parent = self._parents[position]
+        if parent not in self._callers:
+            first = self._first_attempt(parent)
+            above = self._inference_above(parent) if first is None else None
+            if first is not None:
+                self._callers[parent] = self._caller(first, None)
+            elif above is not None:
+                self._callers[parent] = self._caller(above, self._starts_ns[parent])
+            else:
+                self._callers[parent] = self._caller(parent, None)
+        return self._callers[parent]
+
+    def _caller(self, position: int, not_before_ns: int | None) -> Caller:
+        facts = self.facts(position)
+        start_ns, end_ns = self._starts_ns[position], self.end_ns(position)
+        if facts is None:
+            sent_ns = start_ns if not_before_ns is None else max(start_ns, not_before_ns)
+            return Caller(position, sent_ns, None, None, end_ns, self._is_unary(position))
+        sends, last_event_ns, last_byte_ns = [], None, end_ns
+        for start, end, label, _ in facts.outer:
+            if label in _SENDS:
+                sends.append(start)
+            elif label in _STREAMS:
+                last_event_ns = end  # of several the last: they are in order
+            elif label is SectionLabel.FINALIZE:
+                last_byte_ns = end
+        sent_ns = min(sends, default=start_ns)
+        return Caller(
+            position,
+            sent_ns if not_before_ns is None else max(sent_ns, not_before_ns),
+            facts.first_content_ns,
+            last_event_ns,
+            last_byte_ns,
+            self._waited(position, facts),
+        )
+
+    def _is_unary(self, position: int) -> bool:
+        """A client of a unary RPC that says nothing else, and went well."""
+        span = self._operations[position]
+        return span.kind == CLIENT and not span.is_error and not UNARY.isdisjoint(span.attributes)
+
+    def _waited(self, position: int, facts: Facts) -> bool:
+        """Known to last to the last byte, and not cut short; an agent need not, nor a server."""
+        if not facts.saw_last_byte or facts.cancelled or facts.failed or facts.lost:
+            return False
+        kind = self._operations[position].kind
+        if kind == CLIENT or facts.is_inference or facts.has_envelopes:
+            return True
+        if facts.is_agent or kind == SERVER:
+            return False
+        return facts.attempt is not None or len(self._children.get(position, ())) == 1
+
+    def _first_attempt(self, position: int) -> int | None:
+        """The first of the attempts below an operation, where it has some."""
+        operations = self._operations
+        attempts = [
+            (number, self._starts_ns[child], operations[child].span_id, child)
+            for child in self._children[position]
+            if operations[child].attributes and not self._remote[child]
+            for number in [operations[child].attributes.get(names.LLMLAT_ATTEMPT_NUMBER)]
+            if type(number) is int  # True is an int, but no number
+        ]
+        return min(attempts)[3] if attempts else None
+
+    def _inference_above(self, position: int) -> int | None:
+        """The inference whose only transport an operation is."""
+        above = self._parents[position]
+        facts = self.facts(above) if above >= 0 else None
+        if (
+            facts is None
+            or not self._is_transport(position)
+            or not (facts.is_inference or facts.attempt is not None)
+        ):
+            return None
+        others = [child for child in self._children[above] if child != position]
+        return None if any(map(self._is_transport, others)) else above
+
+    def _is_transport(self, position: int) -> bool:
+        if self._operations[position].kind != CLIENT or self._remote[position]:
+            return False
+        facts = self.facts(position)
+        return facts is None or facts.is_plain
+
+    def answers_alone(self, position: int) -> bool:
+        """Whether an operation is the one that its caller waited for.
+
+        Of several nobody knows: one may be a try that was given up, or work that was left behind.
+        What we measured ourselves is told apart by attempts.
+        """
+        facts = self.facts(position)
+        if facts is not None and facts.ours:
+            return True
+        if len(self._children[self._parents[position]]) == 1:
+            return True
+        others = [
+            self._operations[sibling].kind
+            for sibling in self._children[self._parents[position]]
+            if sibling != position and self._remote[sibling]
+        ]
+        if self._operations[position].kind == SERVER:
+            return SERVER not in others
+        return all(kind == CONSUMER for kind in others)
+
+    # ── The callee's side ────────────────────────────────────────────────────────────────────────
+
+    def callee(self, position: int) -> Callee:
+        """What an operation that was called from elsewhere knows of its outputs.
+
+        What it does not know itself, the one local descendant that does is asked. Of several nobody
+        knows whose output went to the caller.
+        """
+        end_ns, facts = self.end_ns(position), self.facts(position)
+        if facts is None and position not in self._children:
+            return Callee(position, None, position, end_ns, position, False, 0)
+        tellers = [position]
+        if facts is None or facts.first_output_ns is None or facts.last_output_ns is None:
+            tellers += self._tellers_within(position)
+        first_ns, first_by = self._told(tellers, "first_output_ns", end_ns)
+        if facts is not None and facts.is_gateway:
+            return self._gateway(position, facts, first_ns, first_by)
+        last_ns, last_by = self._told(tellers, "last_output_ns", end_ns)
+        if last_ns is None:
+            return Callee(position, first_ns, first_by, end_ns, position, False, 0)
+        return Callee(position, first_ns, first_by, last_ns, last_by, True, 0)
+
+    def _told(self, tellers: Sequence[int], edge: str, end_ns: int) -> tuple[int | None, int]:
+        """An edge and who tells it: the operation itself, else the only other one that does."""
+        told = [
+            (at_ns, position)
+            for position in tellers
+            for facts in [self.facts(position)]
+            if facts is not None
+            for at_ns in [getattr(facts, edge)]
+            if at_ns is not None
+        ]
+        if not told or (len(told) > 1 and told[0][1] != tellers[0]) or told[0][0] > end_ns:
+            return None, tellers[0]
+        return told[0]
+
+    def _gateway(self, position: int, facts: Facts, first_ns: int | None, first_by: int) -> Callee:
+        """A gateway learns late that its last byte has gone, by at most what it says it relayed.
+
+        Where its relay is an upper bound or has no place, its last byte proves nothing; that the
+        first upstream event came before the caller's first content still does.
+        """
+        relay = next((each for each in facts.outer if each[2] is SectionLabel.RELAY), None)
+        if relay is None:
+            return Callee(
+                position, first_ns, first_by, self.end_ns(position), position, False, None
+            )
+        start_ns, end_ns, _, evidence = relay
+        if evidence is Evidence.MEASURED:
+            return Callee(position, None, first_by, end_ns, position, False, end_ns - start_ns)
+        return Callee(position, first_ns, first_by, end_ns, position, False, None)
+
+    def _tellers_within(self, position: int) -> list[int]:
+        """Local descendants that know an output; none where there are too many to look at."""
+        stack = list(self._children.get(position, ()))
+        found: list[int] = []
+        seen = 0
+        while stack:
+            below = stack.pop()
+            seen += 1
+            if seen > MOST_DESCENDANTS:
+                return []
+            if self._remote[below]:
+                continue
+            facts = self.facts(below)
+            if facts is not None and not facts.failed and _tells(facts):
+                found.append(below)
+            if below in self._children:
+                stack.extend(self._children[below])
+        return found
+
+
+def _remote(trace: Trace, domains: Sequence[str]) -> list[bool]:
+    """Per operation, whether its parent is another process or has another clock."""
+    operations = trace.operations
+    remote = [False] * len(operations)
+    for position, above in enumerate(trace.parents):
+        if above < 0:
+            continue
+        span, parent = operations[position], operations[above]
+        if domains[position] != domains[above]:
+            remote[position] = True
+        elif span.kind != INTERNAL or span.flags or span.resource is not parent.resource:
+            remote[position] = is_remote(span, parent)
+    return remote
+
+
+def _tells(facts: Facts) -> bool:
+    return facts.first_output_ns is not None or facts.last_output_ns is not None
