@@ -25,7 +25,7 @@ TYPED := $(wildcard src collector_processor semconv checks bench examples tests)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-jaeger example test test-integration test-page peers check format lint types imports rules contract fix semconv bench soak coverage clean
+.PHONY: help demo demo-jaeger example test test-integration test-page truth peers check format lint types imports rules contract fix semconv bench soak soak-clocks coverage clean
 
 help: ## this list
 	@echo "llmlat-otel: where did the time of this LLM request go?"
@@ -57,6 +57,9 @@ test-integration: $(VENV)/.locked-dev peers ## through the real Collector and Ja
 
 test-page: $(VENV)/.locked-dev ## the page in a real browser: needs Chromium (Debian: chromium)
 	@$(BIN)/python -m pytest -m page $(ARGS)
+
+truth: $(VENV)/.locked-dev ## delays and clocks against a known truth: root, iproute2, faketime
+	@PYTHONPATH=examples/adviser $(BIN)/python -m tests.truth $(ARGS)
 
 peers: ## build the real Collector and Jaeger, once: Go, minutes; GO=... names a go
 	@PYTHONPATH=examples/jaeger $(PYTHON) tests/peers/build.py $(if $(GO),--go '$(GO)')
@@ -95,6 +98,9 @@ bench: $(VENV)/.locked-dev ## the measurements of bench/README.md
 
 soak: $(VENV)/.locked-dev ## 100,000 calls and 10,000 abandoned streams, and nothing grows
 	@$(BIN)/python -m bench soak $(ARGS)
+
+soak-clocks: $(VENV)/.locked-dev ## 100,000 random traces, and what is said of their clocks is true
+	@$(BIN)/python -m tests.properties.soak_clocks $(ARGS)
 
 coverage: $(VENV)/.locked-dev $(VENV)/.locked-openai-1 ## every test, and the lines that none of them reaches
 	@$(BIN)/python -m coverage run -m pytest $(ARGS)
