@@ -25,7 +25,8 @@ class Message(NamedTuple):
         left_ns: the sender's edge, on its domain's clock.
         arrived_ns: the receiver's edge, on its domain's clock.
         epsilon_ns: granted for the resolution of both clocks.
-        tail_ns: granted where the sender's edge is a span's end, which may come after its output.
+        tail_ns: granted where the sender's edge is its last output or the end of its span, which
+            may come later than the output did.
         drift_ns: by how much θ may have changed between the start of the trace and this message.
         left: id of the span that has the sender's edge.
         arrived: id of the span that has the receiver's edge.

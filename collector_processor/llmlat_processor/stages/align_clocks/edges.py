@@ -28,6 +28,7 @@ class Caller(NamedTuple):
 
     Attributes:
         position: index of the operation.
+        sent_by: index of the operation that sent the request: itself, or its transport.
         sent_ns: no byte of the request was sent before this.
         first_content_ns: when it had the first content; None where it doesn't say.
         last_event_ns: when it had the last event; None where it doesn't say.
@@ -36,6 +37,7 @@ class Caller(NamedTuple):
     """
 
     position: int
+    sent_by: int
     sent_ns: int
     first_content_ns: int | None
     last_event_ns: int | None
@@ -115,19 +117,21 @@ class Edges:
             first = self._first_attempt(parent)
             above = self._inference_above(parent) if first is None else None
             if first is not None:
-                self._callers[parent] = self._caller(first, None)
+                self._callers[parent] = self._caller(first, first)
             elif above is not None:
-                self._callers[parent] = self._caller(above, self._starts_ns[parent])
+                self._callers[parent] = self._caller(above, parent)
             else:
-                self._callers[parent] = self._caller(parent, None)
+                self._callers[parent] = self._caller(parent, parent)
         return self._callers[parent]
 
-    def _caller(self, position: int, not_before_ns: int | None) -> Caller:
+    def _caller(self, position: int, sender: int) -> Caller:
+        """The caller's side: of a call whose request another operation of its process sent."""
         facts = self.facts(position)
         start_ns, end_ns = self._starts_ns[position], self.end_ns(position)
         if facts is None:
-            sent_ns = start_ns if not_before_ns is None else max(start_ns, not_before_ns)
-            return Caller(position, sent_ns, None, None, end_ns, self._is_unary(position))
+            return Caller(
+                position, position, start_ns, None, None, end_ns, self._is_unary(position)
+            )
         sends, last_event_ns, last_byte_ns = [], None, end_ns
         for start, end, label, _ in facts.outer:
             if label in _SENDS:
@@ -136,10 +140,13 @@ class Edges:
                 last_event_ns = end  # of several the last: they are in order
             elif label is SectionLabel.FINALIZE:
                 last_byte_ns = end
-        sent_ns = min(sends, default=start_ns)
+        sent_ns, sent_by = min(sends, default=start_ns), position
+        if self._starts_ns[sender] > sent_ns:
+            sent_ns, sent_by = self._starts_ns[sender], sender
         return Caller(
             position,
-            sent_ns if not_before_ns is None else max(sent_ns, not_before_ns),
+            sent_by,
+            sent_ns,
             facts.first_content_ns,
             last_event_ns,
             last_byte_ns,

@@ -63,7 +63,7 @@ class Messages:
         edges, operations = self._edges, self._trace.operations
         caller, callee = edges.caller_of(position), edges.callee(position)
         start_ns = self._starts_ns[position]
-        request = self._message(caller.position, caller.sent_ns, position, start_ns)
+        request = self._message(caller.sent_by, caller.sent_ns, position, start_ns)
         one_way = operations[position].kind == CONSUMER or operations[above].kind == PRODUCER
         answers: tuple[Message, ...] = ()
         if caller.waited and not one_way and edges.answers_alone(position):

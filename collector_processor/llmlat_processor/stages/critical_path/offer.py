@@ -165,4 +165,4 @@ def _ends_at_last_byte(callee: Node) -> bool:
     facts = callee.facts
     if facts is None or facts.last_output_ns is None:
         return True
-    return facts.total_ns(SectionLabel.RELAY) > 0
+    return SectionLabel.RELAY in facts.totals_ns  # of whatever length

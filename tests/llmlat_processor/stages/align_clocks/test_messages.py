@@ -141,7 +141,9 @@ def test_an_http_span_that_ends_at_the_headers_cuts_nothing_short() -> None:
     """Its start is the tighter bound of the two; its end is none."""
     inner = row("h", "c", 112, 150, kind="client", host="A")
     below = [{**ENGINE[0], "parent": "h"}, *ENGINE[1:]]
-    assert offset(aligned(root(), *streamed(), inner, *below), "A", "B") == (30, 48)
+    trace = aligned(root(), *streamed(), inner, *below)
+    assert offset(trace, "A", "B") == (30, 48)
+    assert [(m.left, m.arrived) for m in trace.clocks.messages] == [(b"h", b"e"), (b"e", b"c")]
 
 
 def test_what_hangs_under_a_call_with_attempts_answered_the_first_of_them() -> None:
