@@ -3,6 +3,7 @@
 root      ├───────────────────────────────────────────────────────┤   clock 0
 client      ├─────────────┤        ├──────────────┤                   clock 0
 server        ├─────────┤            ├──────────┤                     clock 3 · clock 5
+work             ┄┄                     ┄┄                            the same
 client          ├─────┤                ├──────┤                       the same
 server            ├─┤                    ├──┤                         clock 4 · clock 6
 """
@@ -24,15 +25,22 @@ _HOPS: Final = 5
 """Calls in one chain, at most: each goes to a clock of its own."""
 
 
-def across(size: int, domains: int) -> Trace:
-    """A root and chains of calls, `size` spans in all, that reach every one of so many clocks."""
+def across(size: int, domains: int, work: int = 3) -> Trace:
+    """A root and chains of calls, `size` spans in all, that reach every one of so many clocks.
+
+    Args:
+        size: spans.
+        domains: clocks.
+        work: spans of its own in each server. With 3 of them one span in five has a parent on
+            another clock, as in the traces of `bench.traces`; with none every other one.
+    """
     random = Random(1)
     hosts = [_resource(number) for number in range(domains)]
     ahead_ns = [0, *(random.randrange(-5_000 * _MS, 5_000 * _MS) for _ in hosts[1:])]
     hops = min(_HOPS, domains - 1)
     spans = [_span(1, 0, INTERNAL, 0, 10 * size * _MS, hosts[0], 0)]
     while len(spans) < size:
-        chain = (len(spans) - 1) // (2 * hops)
+        chain = (len(spans) - 1) // ((2 + work) * hops)
         here, parent, at_ns, left_ns = 0, 1, chain * 10 * _MS, 8 * _MS
         for hop in range(hops):
             for kind in (CLIENT, SERVER):
@@ -44,6 +52,11 @@ def across(size: int, domains: int) -> Trace:
                 )
                 parent = number
                 at_ns, left_ns = at_ns + 200_000, left_ns - 500_000
+            for _ in range(work):
+                number = len(spans) + 1
+                spans.append(
+                    _span(number, parent, INTERNAL, at_ns, 10_000, hosts[here], ahead_ns[here])
+                )
     return assemble(spans[:size], Assumptions())
 
 

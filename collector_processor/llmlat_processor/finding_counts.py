@@ -39,7 +39,8 @@ class FindingCounts:
     def rows(self) -> list[FindingCount]:
         """All counters: kind by kind, the greatest first."""
         order = {kind: place for place, kind in enumerate(FindingKind)}
-        found = (FindingCount(*key, count) for key, count in self._counts.items())
+        counts = list(self._counts.items())  # at once: another thread may be counting
+        found = (FindingCount(*key, count) for key, count in counts)
         return sorted(found, key=lambda row: (order[row.kind], -row.total, row[1:3]))
 
     def _count(self, kind: FindingKind, caller: str, callee: str) -> None:

@@ -61,7 +61,7 @@ def tightest_of(messages: Iterable[Message]) -> dict[Pair, Message]:
     tightest: dict[Pair, Message] = {}
     limits: dict[Pair, int] = {}
     for message in messages:
-        pair = message[:2]
+        pair = (message.sender, message.receiver)
         limit = message.limit_ns
         known = limits.get(pair)
         if known is None or limit < known or (limit == known and message < tightest[pair]):

@@ -95,9 +95,11 @@ LLMLAT_FINALIZE_DURATION: Final[str] = "llmlat.finalize.duration"
 LLMLAT_FINDING_AMOUNT: Final[str] = "llmlat.finding.amount"
 #: Tolerance that was granted before it became a finding. (double, s)
 LLMLAT_FINDING_EPSILON: Final[str] = "llmlat.finding.epsilon"
-#: Upper end of the feasible offset, clock of the callee minus clock of the caller. (double, s)
+#: Upper end of the offsets at which the stamps fit, wall clock of the callee minus that of the
+#: caller. (double, s)
 LLMLAT_FINDING_INTERVAL_HIGH: Final[str] = "llmlat.finding.interval.high"
-#: Lower end of the feasible offset, clock of the callee minus clock of the caller. (double, s)
+#: Lower end of the offsets at which the stamps fit, wall clock of the callee minus that of the
+#: caller. (double, s)
 LLMLAT_FINDING_INTERVAL_LOW: Final[str] = "llmlat.finding.interval.low"
 #: What is wrong. (string)
 LLMLAT_FINDING_KIND: Final[str] = "llmlat.finding.kind"

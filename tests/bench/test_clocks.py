@@ -9,7 +9,7 @@ from llmlat_processor.stages.align_clocks import align_clocks
 
 @pytest.mark.parametrize(("size", "domains"), [(100, 8), (2_000, 200)])
 def test_a_trace_reaches_every_clock_and_contradicts_none(size, domains):
-    aligned = align_clocks(across(size, domains))
+    aligned = align_clocks(across(size, domains, work=0))
 
     assert len(aligned.trace.operations) == size
     assert len(set(aligned.domains)) == domains
@@ -17,6 +17,13 @@ def test_a_trace_reaches_every_clock_and_contradicts_none(size, domains):
     assert len(aligned.clocks.messages) >= size - 10
     violations = {finding.kind.value for finding in aligned.findings}
     assert violations <= {"apparent_negative_network"}
+
+
+def test_with_work_in_each_server_one_span_in_five_has_a_parent_on_another_clock():
+    aligned = align_clocks(across(1_001, 8))
+
+    assert len(aligned.trace.operations) == 1_001
+    assert len(aligned.clocks.messages) == 2 * 200
 
 
 def test_a_pair_that_is_full_has_all_its_bounds_and_odd_ones():

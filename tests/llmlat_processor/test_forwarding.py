@@ -19,6 +19,7 @@ from llmlat_processor.views.lane import SERVICE
 from llmlat_processor.window import SPAN_OVERHEAD, Limits
 from llmlat_processor.written import OWN_SCOPE
 from llmlat_semconv import attributes as names
+from llmlat_semconv.values import FindingKind
 from tests.llmlat_processor import otlp
 from tests.llmlat_processor.forwarding import (
     AT_ONCE,
@@ -112,6 +113,7 @@ def test_findings_are_warnings_where_they_are_wanted(wanted: bool) -> None:
     assert ("negative_duration" in str(warned.get("1/2"))) is wanted
     assert warned.keys() <= {"1/2"}
     assert [event.name for event in arrived["1/2"].events] != []
+    assert [row.kind for row in processor.found()] == [FindingKind.NEGATIVE_DURATION]
 
 
 # ── Nothing is lost ──────────────────────────────────────────────────────────────────────────────

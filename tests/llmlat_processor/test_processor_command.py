@@ -9,8 +9,10 @@ import pytest
 
 from llmlat_processor import cli
 from llmlat_processor.commands.processor import forward
+from llmlat_processor.model.counts import FindingCount
 from llmlat_processor.settings import INLINE, Settings, Views
 from llmlat_processor.window import SECOND_NS
+from llmlat_semconv.values import FindingKind
 
 
 class Processor:
@@ -29,6 +31,7 @@ class Processor:
         self._interrupts = list(interrupts)
         self._fault = fault
         self.is_stopped = False
+        self.findings: Sequence[FindingCount] = ()
 
     def is_connected(self, timeout_s: float) -> bool:
         return self._is_connected
@@ -40,6 +43,9 @@ class Processor:
 
     def books(self) -> str:
         return "the books"
+
+    def found(self) -> Sequence[FindingCount]:
+        return self.findings
 
     def stop(self) -> None:
         self.is_stopped = True
@@ -65,6 +71,28 @@ def test_it_says_where_it_stands_and_ends_with_the_books() -> None:
         ],
     )
     assert processor.is_stopped
+
+
+def test_what_was_found_in_traces_is_told_at_the_end_kind_by_kind() -> None:
+    processor = Processor()
+    processor.findings = [
+        FindingCount(FindingKind.NEGATIVE_TRANSIT, "app", "v\x1b[31mllm", 3),
+        FindingCount(FindingKind.CLOCK_STEP, "", "app", 1),
+    ]
+
+    assert forwarded(processor)[1][-2:] == [
+        "found 3 x negative_transit, app -> v?[31mllm",
+        "found 1 x clock_step, nobody -> app",
+    ]
+
+
+def test_of_many_kinds_and_pairs_the_rest_is_counted() -> None:
+    processor = Processor()
+    processor.findings = [
+        FindingCount(FindingKind.STREAM_HELD, "app", f"model-{number}", 1) for number in range(30)
+    ]
+
+    assert forwarded(processor)[1][-1] == "found 10 more kinds or pairs of services"
 
 
 def test_a_destination_that_is_not_there_yet_is_said_and_no_reason_to_end() -> None:

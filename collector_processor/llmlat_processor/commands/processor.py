@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, Protocol, TextIO
 
 from llmlat_processor.commands.output import Screen
+from llmlat_processor.model.counts import FindingCount
 from llmlat_processor.settings import INLINE, Settings, Views
+from llmlat_processor.views.wording import printable
 from llmlat_processor.window import SECOND_NS
 
 DONE: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
+
+MOST_TOLD: Final = 20
+"""Lines about findings at the end; there may be as many as kinds times pairs of services."""
 
 STATUS_EVERY_S: Final = 0.25
 CONNECT_S: Final = 1.0
@@ -38,6 +43,9 @@ class Running(Protocol):
 
     def books(self) -> object:
         """What became of every span so far; printed as it is."""
+
+    def found(self) -> Sequence[FindingCount]:
+        """How often what was found in traces, between which services."""
 
     def stop(self) -> None:
         """Send on what is held, and end."""
@@ -93,6 +101,7 @@ class _Session:
                 self.running.stop()
             finally:
                 self._say(str(self.running.books()))
+                self._tell_findings(self.running.found())
 
     def _forward(self) -> None:
         running = self.running
@@ -102,6 +111,14 @@ class _Session:
         with self.console.status("", refresh_per_second=1 / STATUS_EVERY_S) as status:
             while not running.has_ended(STATUS_EVERY_S):
                 status.update(str(running.books()))
+
+    def _tell_findings(self, found: Sequence[FindingCount]) -> None:
+        """A line for each kind between two services; the series of a metric, at the end."""
+        for row in found[:MOST_TOLD]:
+            between = f"{row.caller or 'nobody'} -> {row.callee or 'nobody'}"
+            self._say(f"found {row.total} x {row.kind.value}, {printable(between)}")
+        if len(found) > MOST_TOLD:
+            self._say(f"found {len(found) - MOST_TOLD} more kinds or pairs of services")
 
     def _say(self, words: str) -> None:
         self.console.print(words, markup=False, soft_wrap=True)

@@ -19,6 +19,7 @@ from llmlat_processor.edges.addresses import are_one_place, destination_of
 from llmlat_processor.edges.exporter import Exporter
 from llmlat_processor.edges.receiver import REFUSED
 from llmlat_processor.model import Span
+from llmlat_processor.model.counts import FindingCount
 from llmlat_processor.pipeline import process
 from llmlat_processor.service.explaining import UNEXPLAINED, Explain, attempted
 from llmlat_processor.service.intake import Intake
@@ -162,6 +163,10 @@ class Processor:
             refused=other.pop(REFUSED, 0),
             other=other,
         )
+
+    def found(self) -> Sequence[FindingCount]:
+        """How often what was found in traces, between which services: kind by kind."""
+        return self._preparation.findings.rows()
 
     def _hand_on(self, released: Sequence[Released]) -> None:
         """One round of the worker: traces each by itself, all that needs no look together."""

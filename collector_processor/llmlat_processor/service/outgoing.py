@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from llmlat_processor.finding_counts import FindingCounts
 from llmlat_processor.model import Annotation, ExplainedTrace, Span
 from llmlat_processor.service.explaining import Explain, explain_now
 from llmlat_processor.settings import Views
@@ -32,7 +33,11 @@ class Outgoing:
 
 
 class Preparation:
-    """Makes requests of traces; knows neither threads nor books."""
+    """Makes requests of traces; knows neither threads nor books.
+
+    Attributes:
+        findings: how often what was found, between whom.
+    """
 
     def __init__(self, explain: Explain, views: Views, request_bytes: int) -> None:
         """Prepare what is to be sent.
@@ -45,10 +50,12 @@ class Preparation:
         self._explain = explain
         self._views = views
         self._request_bytes = request_bytes
+        self.findings = FindingCounts()
 
     def explained(self, received: Sequence[Span]) -> Outgoing:
         """A trace with everything that was learned of it."""
         explained = explain_now(self._explain, received)
+        self.findings.observe(explained)
         spans = _every_span(received, explained)
         made = [as_sent(span) for span in lane(explained)] if self._views.lane else []
         annotations = self._annotations(explained)

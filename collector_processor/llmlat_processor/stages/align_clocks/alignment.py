@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -15,7 +16,7 @@ from llmlat_processor.model import (
     Offset,
     Trace,
 )
-from llmlat_processor.offsets import intervals_from, shifted, solve, widened
+from llmlat_processor.offsets import Pair, intervals_from, shifted, solve, widened
 from llmlat_processor.stages.align_clocks.appearances import appearance
 from llmlat_processor.stages.align_clocks.contradictions import (
     found,
@@ -69,11 +70,13 @@ class _Alignment:
             return Clocks(reference, {reference: self._offset(reference, reference, {}, 0)})
         order.remove(reference)
         known = {reference, *order[: MOST_DOMAINS - 1]}
-        messages = [m for m in self._messages() if m.sender in known and m.receiver in known]
+        left_out = len(order) + 1 - len(known)
+        messages = self._messages()
+        if left_out:
+            messages = [m for m in messages if m.sender in known and m.receiver in known]
         solution = solve(self._possible(messages))
         for proof in solution.contradictions:
             self.findings.append(found(FindingKind.OFFSET_CYCLE, proof))
-        left_out = len(order) + 1 - len(known)
         if left_out:
             self._tell_what_is_left_out(left_out)
         intervals = intervals_from(solution.limits_ns, reference)
@@ -105,9 +108,11 @@ class _Alignment:
 
     def _possible(self, messages: Iterable[Message]) -> Sequence[Message]:
         """Of each two domains what they agree on."""
-        by_pair: dict[tuple[str, ...], list[Message]] = {}
+        by_pair: dict[Pair, list[Message]] = {}
         for message in messages:
-            by_pair.setdefault(tuple(sorted(message[:2])), []).append(message)
+            one, other = message.sender, message.receiver
+            pair = (one, other) if one < other else (other, one)
+            by_pair.setdefault(pair, []).append(message)
         possible: list[Message] = []
         for pair in sorted(by_pair):
             settled = of_two_domains(by_pair[pair], self._placement.anchors.by_domain)
@@ -139,7 +144,8 @@ class _Alignment:
 def _counts(messages: Iterable[Message]) -> Mapping[str, int]:
     """How many messages each domain sent or received."""
     counts: dict[str, int] = {}
-    for sender, receiver, *_ in messages:
-        counts[sender] = counts.get(sender, 0) + 1
-        counts[receiver] = counts.get(receiver, 0) + 1
+    pairs = Counter((message.sender, message.receiver) for message in messages)
+    for pair, count in pairs.items():
+        for domain in pair:
+            counts[domain] = counts.get(domain, 0) + count
     return counts

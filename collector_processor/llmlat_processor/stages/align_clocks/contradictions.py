@@ -39,9 +39,9 @@ def of_one_exchange(exchange: Exchange, drift_ppm: int) -> Finding | None:
 
 
 class Settled(NamedTuple):
-    """The messages of two domains that are consistent, and what is wrong with the others."""
+    """The tightest messages of two domains that are consistent, and what is wrong with others."""
 
-    messages: Sequence[Message]
+    messages: Iterable[Message]
     finding: Finding | None
 
 
@@ -55,13 +55,13 @@ def of_two_domains(messages: Sequence[Message], steady: Container[str]) -> Settl
     Where one step of a clock explains all of them, those before it are kept: they are about the
     start of the trace. Where nothing explains them nobody knows which are wrong: none is kept.
     """
-    proof = _proof(messages)
-    if not proof:
-        return Settled(messages, None)
+    proof = tuple(tightest_of(messages).values())
+    if len(proof) == 1 or sum(message.limit_ns for message in proof) >= 0:
+        return Settled(proof, None)
     before = _before_a_step(messages, steady)
     if before is None:
         return Settled((), found(FindingKind.INFEASIBLE_OFFSET, proof))
-    return Settled(before, found(FindingKind.CLOCK_STEP, proof))
+    return Settled(tightest_of(before).values(), found(FindingKind.CLOCK_STEP, proof))
 
 
 def found(kind: FindingKind, proof: tuple[Message, ...]) -> Finding:
@@ -75,12 +75,6 @@ def found(kind: FindingKind, proof: tuple[Message, ...]) -> Finding:
         sum(message.epsilon_ns + message.tail_ns + message.drift_ns for message in proof),
         proof=proof,
     )
-
-
-def _proof(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """The tightest message each way, if together they are impossible."""
-    proof = tuple(tightest_of(messages).values())
-    return proof if len(proof) > 1 and sum(m.limit_ns for m in proof) < 0 else ()
 
 
 def _before_a_step(messages: Sequence[Message], steady: Container[str]) -> Sequence[Message] | None:

@@ -6,6 +6,7 @@ callee       ├ start ▒▒▒▒▒ first output ▒▒▒▒▒▒▒▒ las
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -13,11 +14,10 @@ from llmlat_processor.facts import TELLING, UNARY, Facts
 from llmlat_processor.model import CLIENT, CONSUMER, INTERNAL, SERVER, Trace
 from llmlat_processor.relations import is_remote
 from llmlat_processor.stages.align_clocks.placement import Placement
-from llmlat_semconv import attributes as names
 from llmlat_semconv.values import Evidence, SectionLabel
 
-MOST_DESCENDANTS: Final = 64
-"""Operations that are looked at for a callee's edges; beyond these the callee speaks for itself."""
+MOST_LEVELS: Final = 16
+"""So far above an operation its outputs are looked for by who was called from elsewhere."""
 
 _SENDS: Final = (SectionLabel.SEND, SectionLabel.UPSTREAM)
 _STREAMS: Final = (SectionLabel.STREAM, SectionLabel.UPSTREAM_STREAM)
@@ -83,6 +83,13 @@ class Edges:
         self._callers: dict[int, Caller] = {}
         self._children = children
         self._remote = _remote(trace, placement.domains)
+        self._attempts: dict[int, int] = {}
+        self._tellers: dict[int, list[int]] = {}
+        self._transports: dict[int, int] = {}
+        self._remote_kinds: dict[int, Counter[int]] = {}
+        for position, span in enumerate(trace.operations):
+            if span.attributes or position in trace.phases:
+                self._note(position)
 
     def facts(self, position: int) -> Facts | None:
         """What an operation says of itself; None where it says nothing of that kind."""
@@ -100,6 +107,30 @@ class Edges:
         self._facts[position] = facts
         return facts
 
+    def _note(self, position: int) -> None:
+        """What those above have to know: that it is an attempt, or that it knows an output."""
+        facts = self.facts(position)
+        if facts is None or self._remote[position]:
+            return
+        parent = self._parents[position]
+        if facts.attempt is not None:
+            first = self._attempts.get(parent, position)
+            self._attempts[parent] = min(first, position, key=self._place_of_attempt)
+        if facts.failed or (facts.first_output_ns is None and facts.last_output_ns is None):
+            return
+        for _ in range(MOST_LEVELS):
+            if parent < 0:
+                break
+            self._tellers.setdefault(parent, []).append(position)
+            if self._remote[parent]:
+                break
+            parent = self._parents[parent]
+
+    def _place_of_attempt(self, position: int) -> tuple[int, int, bytes]:
+        facts = self._facts[position]
+        number = 0 if facts is None or facts.attempt is None else facts.attempt
+        return number, self._starts_ns[position], self._operations[position].span_id
+
     def end_ns(self, position: int) -> int:
         """Where an operation ends on its clock."""
         return self._starts_ns[position] + self._operations[position].duration_ns
@@ -114,7 +145,7 @@ class Edges:
         """
         parent = self._parents[position]
         if parent not in self._callers:
-            first = self._first_attempt(parent)
+            first = self._attempts.get(parent)
             above = self._inference_above(parent) if first is None else None
             if first is not None:
                 self._callers[parent] = self._caller(first, first)
@@ -169,18 +200,6 @@ class Edges:
             return False
         return facts.attempt is not None or len(self._children.get(position, ())) == 1
 
-    def _first_attempt(self, position: int) -> int | None:
-        """The first of the attempts below an operation, where it has some."""
-        operations = self._operations
-        attempts = [
-            (number, self._starts_ns[child], operations[child].span_id, child)
-            for child in self._children[position]
-            if operations[child].attributes and not self._remote[child]
-            for number in [operations[child].attributes.get(names.LLMLAT_ATTEMPT_NUMBER)]
-            if type(number) is int  # True is an int, but no number
-        ]
-        return min(attempts)[3] if attempts else None
-
     def _inference_above(self, position: int) -> int | None:
         """The inference whose only transport an operation is."""
         above = self._parents[position]
@@ -191,8 +210,9 @@ class Edges:
             or not (facts.is_inference or facts.attempt is not None)
         ):
             return None
-        others = [child for child in self._children[above] if child != position]
-        return None if any(map(self._is_transport, others)) else above
+        if above not in self._transports:
+            self._transports[above] = sum(map(self._is_transport, self._children[above]))
+        return above if self._transports[above] == 1 else None
 
     def _is_transport(self, position: int) -> bool:
         if self._operations[position].kind != CLIENT or self._remote[position]:
@@ -209,16 +229,19 @@ class Edges:
         facts = self.facts(position)
         if facts is not None and facts.ours:
             return True
-        if len(self._children[self._parents[position]]) == 1:
+        parent = self._parents[position]
+        if len(self._children[parent]) == 1:
             return True
-        others = [
-            self._operations[sibling].kind
-            for sibling in self._children[self._parents[position]]
-            if sibling != position and self._remote[sibling]
-        ]
+        if parent not in self._remote_kinds:
+            self._remote_kinds[parent] = Counter(
+                self._operations[child].kind
+                for child in self._children[parent]
+                if self._remote[child]
+            )
+        kinds = self._remote_kinds[parent]
         if self._operations[position].kind == SERVER:
-            return SERVER not in others
-        return all(kind == CONSUMER for kind in others)
+            return kinds[SERVER] == 1
+        return kinds.total() - kinds[CONSUMER] == 1
 
     # ── The callee's side ────────────────────────────────────────────────────────────────────────
 
@@ -229,11 +252,9 @@ class Edges:
         knows whose output went to the caller.
         """
         end_ns, facts = self.end_ns(position), self.facts(position)
-        if facts is None and position not in self._children:
+        tellers = [position, *self._tellers.get(position, ())]
+        if facts is None and len(tellers) == 1:
             return Callee(position, None, position, end_ns, position, False, 0)
-        tellers = [position]
-        if facts is None or facts.first_output_ns is None or facts.last_output_ns is None:
-            tellers += self._tellers_within(position)
         first_ns, first_by = self._told(tellers, "first_output_ns", end_ns)
         if facts is not None and facts.is_gateway:
             return self._gateway(position, facts, first_ns, first_by)
@@ -272,25 +293,6 @@ class Edges:
             return Callee(position, None, first_by, end_ns, position, False, end_ns - start_ns)
         return Callee(position, first_ns, first_by, end_ns, position, False, None)
 
-    def _tellers_within(self, position: int) -> list[int]:
-        """Local descendants that know an output; none where there are too many to look at."""
-        stack = list(self._children.get(position, ()))
-        found: list[int] = []
-        seen = 0
-        while stack:
-            below = stack.pop()
-            seen += 1
-            if seen > MOST_DESCENDANTS:
-                return []
-            if self._remote[below]:
-                continue
-            facts = self.facts(below)
-            if facts is not None and not facts.failed and _tells(facts):
-                found.append(below)
-            if below in self._children:
-                stack.extend(self._children[below])
-        return found
-
 
 def _remote(trace: Trace, domains: Sequence[str]) -> list[bool]:
     """Per operation, whether its parent is another process or has another clock."""
@@ -305,7 +307,3 @@ def _remote(trace: Trace, domains: Sequence[str]) -> list[bool]:
         elif span.kind != INTERNAL or span.flags or span.resource is not parent.resource:
             remote[position] = is_remote(span, parent)
     return remote
-
-
-def _tells(facts: Facts) -> bool:
-    return facts.first_output_ns is not None or facts.last_output_ns is not None

@@ -37,17 +37,23 @@ class Elapsed:
             else:
                 since[position] = self._begun_ns(trace, position)
 
-    def drift_ns(self, position: int, at_ns: int) -> int:
-        """By how much an offset may have changed since the trace's start, until an edge.
+    def drift_ns(self, sender: int, left_ns: int, receiver: int, arrived_ns: int) -> int:
+        """By how much an offset may have changed since the trace's start, until a message.
+
+        It counts up to its sooner end: the bound holds all the time in between. What passed by a
+        clock may itself be wrong by that clock's drift.
 
         Args:
-            position: index of the operation that has the edge.
-            at_ns: the edge, on its clock. What passed by that may itself be wrong by its drift.
+            sender: index of the operation that it left.
+            left_ns: when, on its clock.
+            receiver: index of the operation in which it arrived.
+            arrived_ns: when, on its clock.
         """
         if not self._ppm:
             return 0
-        passed_ns = self._since_ns[position] + at_ns - self._starts_ns[position]
-        passed_ns = max(0, passed_ns)
+        since, starts = self._since_ns, self._starts_ns
+        passed_ns = since[sender] + left_ns - starts[sender]
+        passed_ns = max(0, min(passed_ns, since[receiver] + arrived_ns - starts[receiver]))
         return (passed_ns + passed_ns // 1_000 + LEAST_NS) * self._ppm // MILLION
 
     def _begun_ns(self, trace: Trace, position: int) -> int:

@@ -131,20 +131,16 @@ class Messages:
     def _message(
         self, sender: int, left_ns: int, receiver: int, arrived_ns: int, tail_ns: int = 0
     ) -> Message:
-        """Drift is counted up to the sooner end: the bound holds all the time in between."""
-        operations = self._trace.operations
-        one, other = self._domains[sender], self._domains[receiver]
-        drift_ns = self._elapsed.drift_ns(sender, left_ns)
-        if drift_ns:
-            drift_ns = min(drift_ns, self._elapsed.drift_ns(receiver, arrived_ns))
+        operations, domains, blurs_ns = self._trace.operations, self._domains, self._blurs_ns
+        one, other = domains[sender], domains[receiver]
         return Message(
             one,
             other,
             left_ns,
             arrived_ns,
-            self._blurs_ns[one] + self._blurs_ns[other],
+            blurs_ns[one] + blurs_ns[other],
             tail_ns,
-            drift_ns,
+            self._elapsed.drift_ns(sender, left_ns, receiver, arrived_ns),
             operations[sender].span_id,
             operations[receiver].span_id,
         )

@@ -12,8 +12,9 @@ interval could change it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
-from itertools import islice
+from bisect import bisect_left
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from itertools import chain, islice, takewhile
 from operator import attrgetter
 from typing import Final
 
@@ -26,6 +27,8 @@ MOST_ALTERNATIVES: Final = 16
 """Of one path: it is ambiguous after the first."""
 
 _BY_START_AND_ID = attrgetter("start_ns", "span.span_id")
+_START: Final[Callable[[Node], int]] = attrgetter("start_ns")
+_END: Final[Callable[[Node], int]] = attrgetter("end_ns")
 
 
 def place_remote_children(tree: Tree) -> None:
@@ -85,28 +88,67 @@ def _nearest_to_zero(interval: Interval) -> int:
 
 
 def alternatives(tree: Tree, on_path: Container[Node]) -> tuple[Alternative, ...]:
-    """Where another feasible offset would have led a path elsewhere."""
-    return tuple(islice(dict.fromkeys(_alternatives(tree, on_path)), MOST_ALTERNATIVES))
-
-
-def _alternatives(tree: Tree, on_path: Container[Node]) -> Iterator[Alternative]:
+    """Where another feasible offset would have led a path elsewhere; at most so many are told."""
+    found: dict[Alternative, None] = {}
+    siblings: dict[Node, tuple[_Siblings, _Siblings]] = {}
     for child in tree.placed:
         parent = child.parent
-        if parent is None or parent not in on_path or child.play is None:
+        if parent is None or parent not in on_path:
             continue
-        if not tree.afford(len(parent.children)):
-            return
+        if parent not in siblings:
+            near = [other for other in parent.children if not other.foreign]
+            passed = [other for other in near if other in on_path]
+            siblings[parent] = (_Siblings(near), _Siblings(passed))
         is_on_path = child in on_path
-        early_ns, late_ns = child.play
-        if child.end_ns - early_ns <= parent.end_ns < child.end_ns + late_ns:
-            pair = (child, parent) if is_on_path else (parent, child)
-            yield Alternative(pair[0].span.span_id, pair[1].span.span_id)
-        for other in parent.children:
-            if other is child or other.foreign or not (is_on_path or other in on_path):
-                continue
-            if _order(child, other, -early_ns) != _order(child, other, late_ns):
-                pair = (child, other) if is_on_path else (other, child)
-                yield Alternative(pair[0].span.span_id, pair[1].span.span_id)
+        every, passed_by = siblings[parent]
+        for other in _others(parent, child, every if is_on_path else passed_by):
+            pair = (child, other) if is_on_path else (other, child)
+            found[Alternative(pair[0].span.span_id, pair[1].span.span_id)] = None
+            if len(found) == MOST_ALTERNATIVES:
+                return tuple(found)
+    return tuple(found)
+
+
+class _Siblings:
+    """Operations by where they start and by where they end."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._by_start = sorted(nodes, key=_START)
+        self._by_end = sorted(self._by_start, key=_END)
+
+    def starting(self, from_ns: int, to_ns: int) -> Iterator[Node]:
+        """Those that start between two instants, both included."""
+        return _between(self._by_start, from_ns, to_ns, _START)
+
+    def ending(self, from_ns: int, to_ns: int) -> Iterator[Node]:
+        """Those that end between two instants, both included."""
+        return _between(self._by_end, from_ns, to_ns, _END)
+
+
+def _between(
+    nodes: Sequence[Node], from_ns: int, to_ns: int, key: Callable[[Node], int]
+) -> Iterator[Node]:
+    first = bisect_left(nodes, from_ns, key=key)
+    return takewhile(lambda node: key(node) <= to_ns, islice(nodes, first, None))
+
+
+def _others(parent: Node, child: Node, siblings: _Siblings) -> Iterator[Node]:
+    """Those against which a child, moved as far as it may be, stands in another order.
+
+    That is the parent, which may have ended before it; and whose start its end may cross, whose
+    end its start may cross, or whose end its end may.
+    """
+    early_ns, late_ns = child.play if child.play is not None else (0, 0)
+    if child.end_ns - early_ns <= parent.end_ns < child.end_ns + late_ns:
+        yield parent
+    start, end = child.start_ns, child.end_ns
+    for other in chain(
+        siblings.starting(end - early_ns, end + late_ns),
+        siblings.ending(start - early_ns, start + late_ns),
+        siblings.ending(end - early_ns, end + late_ns),
+    ):
+        if other is not child and _order(child, other, -early_ns) != _order(child, other, late_ns):
+            yield other
 
 
 def _order(child: Node, other: Node, moved_ns: int) -> tuple[bool, bool, bool]:

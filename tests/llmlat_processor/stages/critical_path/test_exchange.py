@@ -274,6 +274,12 @@ def test_what_a_gateway_relays_into_the_callers_finalize_is_lent_before_it_is_cu
     assert "c finalize 5" in lines
 
 
+def test_a_last_byte_that_took_no_time_to_relay_is_a_last_byte_too() -> None:
+    found = explained(*CALLER, *gateway(0, upstream=65))
+    assert findings(found) == []
+    assert "c finalize 5" in amounts(found)
+
+
 #   g          |     |          u           |fin|   |        its last byte goes before u is closed
 #              5     25                    55  65  70
 @pytest.mark.parametrize("first", [{}, {"first_content": 1}], ids=["placed", "one only lasted"])
