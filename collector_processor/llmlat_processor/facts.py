@@ -99,8 +99,8 @@ _KNOWN: Final[Mapping[str, tuple[SectionLabel | None, str | None]]] = {
 }
 """Attributes that are read: a duration has a label, a reported one also says how it is known."""
 
-UNARY: Final = frozenset((names.RPC_SYSTEM, names.RPC_SYSTEM_NAME))
-TELLING: Final = frozenset(_KNOWN) - UNARY
+UNARY_SYSTEMS: Final = frozenset(("grpc", "connect_rpc", "jsonrpc"))
+TELLING: Final = frozenset(_KNOWN) - {names.RPC_SYSTEM, names.RPC_SYSTEM_NAME}
 """Attributes without any of which there is nothing to tell but the kind of call."""
 
 # Members looked up once: on Python 3.11 each look-up costs as much as a call.
@@ -212,7 +212,7 @@ class Facts:
             _CANCELLED in (outcome, end) or error.rpartition(".")[2] in _CANCELLED_ERRORS
         )
         self.tool_call_id = _text(get(names.GEN_AI_TOOL_CALL_ID))
-        unary = span.kind != SERVER and (names.RPC_SYSTEM in said or names.RPC_SYSTEM_NAME in said)
+        unary = span.kind != SERVER and is_unary(said)
         has_left = end in _LEFT_EARLY or get(names.LLMLAT_STREAM_UNREAD) is True
         self.saw_last_byte = not has_left and (self.ours or bool(self.operation) or unary)
         self.relay_hold_ns = nanoseconds(get(names.LLMLAT_RELAY_HOLD_SUM)) or 0
@@ -305,6 +305,15 @@ def attempt_facts(span: Span, start_ns: int, number: int) -> Facts:
     facts = Facts(span, start_ns, (), ())
     facts.attempt = number
     return facts
+
+
+def is_unary(said: Attributes) -> bool:
+    """Whether a client's call is a remote procedure's, so that it lasts until its answer is whole.
+
+    Others are named so as well: a call of a cloud's API may only put something in a queue.
+    """
+    system = said.get(names.RPC_SYSTEM) or said.get(names.RPC_SYSTEM_NAME)
+    return isinstance(system, str) and system in UNARY_SYSTEMS
 
 
 def nanoseconds(seconds: AttributeValue) -> int | None:

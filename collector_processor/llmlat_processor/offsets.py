@@ -10,9 +10,9 @@ Introduction to Algorithms, section 24.4).
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Final
 
 from llmlat_processor.model.clocks import Clocks, Interval, Message
@@ -21,7 +21,10 @@ Pair = tuple[str, str]
 """(sender, receiver)"""
 
 MOST_CONTRADICTIONS: Final = 16
-"""Of a trace; what else contradicts itself is left out of the system without being told."""
+"""Of a trace that are told; what else contradicts itself is left out of the system in silence."""
+
+MOST_STEPS: Final = 2_000_000
+"""Messages that are looked at, again and again, for contradictions between three and more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +33,43 @@ class Solution:
 
     Attributes:
         limits_ns: per ordered pair the least limit of its consistent messages.
+        potentials_ns: per domain a number, such that no limit is less than that of its receiver
+            minus that of its sender: offsets that satisfy all messages.
         contradictions: of each, the messages that go round in a circle, the limits of which sum
             to less than 0.
+        is_whole: False where there was too much to look at: then nothing is consistent.
     """
 
     limits_ns: Mapping[Pair, int]
+    potentials_ns: Mapping[str, int]
     contradictions: Sequence[tuple[Message, ...]]
+    is_whole: bool = True
 
 
 def solve(messages: Iterable[Message]) -> Solution:
-    """Find every contradiction among messages, and what is left without them.
+    """Find the contradictions among messages, and what is left without them.
 
     Of a contradiction it isn't known which message is wrong, so all that the domains on its circle
     told each other, next to next, is left out.
     """
     tightest = tightest_of(messages)
     contradictions: list[tuple[Message, ...]] = []
-    while (cycle := _negative_cycle(tightest)) is not None:
-        if len(contradictions) < MOST_CONTRADICTIONS:
-            contradictions.append(tuple(tightest[pair] for pair in cycle))
-        for sender, receiver in cycle:
-            tightest.pop((sender, receiver), None)
-            tightest.pop((receiver, sender), None)
-    limits = {pair: message.limit_ns for pair, message in tightest.items()}
-    return Solution(limits, contradictions)
+    steps = 0
+    while True:
+        search = _Search(tightest)
+        circles = search.run(MOST_STEPS - steps)
+        steps += search.steps
+        if circles is None:
+            return Solution({}, {}, contradictions, is_whole=False)
+        if not circles:
+            limits = {pair: message.limit_ns for pair, message in tightest.items()}
+            return Solution(limits, search.potentials, contradictions)
+        for circle in circles:
+            if len(contradictions) < MOST_CONTRADICTIONS:
+                contradictions.append(tuple(tightest[pair] for pair in circle))
+            for sender, receiver in circle:
+                tightest.pop((sender, receiver), None)
+                tightest.pop((receiver, sender), None)
 
 
 def tightest_of(messages: Iterable[Message]) -> dict[Pair, Message]:
@@ -71,23 +87,73 @@ def tightest_of(messages: Iterable[Message]) -> dict[Pair, Message]:
 
 def between(clocks: Clocks, one: str, other: str) -> Interval:
     """θ = clock of `other` - clock of `one`, at the start of the trace, as tightly as is proved."""
-    if one == other:
-        return Interval(0, 0)
-    out = _distances(_lengths_from(clocks.limits_ns), one).get(other)
-    back = _distances(_lengths_from(clocks.limits_ns), other).get(one)
-    return Interval(None if back is None else -back, out)
+    return Offsets(clocks.limits_ns, clocks.potentials_ns).between(one, other)
 
 
-def intervals_from(limits_ns: Mapping[Pair, int], reference: str) -> Mapping[str, Interval]:
-    """Of each domain that a message leads to, its offset from the reference's clock."""
-    high = _distances(_lengths_from(limits_ns), reference)
-    reverse = {(receiver, sender): limit for (sender, receiver), limit in limits_ns.items()}
-    low = _distances(_lengths_from(reverse), reference)
-    known = {
+class Offsets:
+    """Answers for any two domains of one consistent system; each domain is walked from once.
+
+    Shortest paths by Dijkstra, on lengths that potentials have made positive (Johnson 1977).
+
+    Attributes:
+        steps: messages that were looked at so far.
+    """
+
+    def __init__(self, limits_ns: Mapping[Pair, int], potentials_ns: Mapping[str, int]) -> None:
+        self._potentials = potentials_ns
+        self._lengths: dict[str, list[tuple[str, int]]] = {}
+        for (sender, receiver), limit in limits_ns.items():
+            length = limit + potentials_ns[sender] - potentials_ns[receiver]
+            self._lengths.setdefault(sender, []).append((receiver, length))
+        self._walked: dict[str, Mapping[str, int]] = {}
+        self.steps = 0
+
+    def between(self, one: str, other: str) -> Interval:
+        """θ = clock of `other` - clock of `one`."""
+        if one == other:
+            return Interval(0, 0)
+        back = self.reach(other).get(one)
+        return Interval(None if back is None else -back, self.reach(one).get(other))
+
+    def reach(self, start: str) -> Mapping[str, int]:
+        """Per domain that messages lead to, the most that its clock can be ahead."""
+        known = self._walked.get(start)
+        if known is None:
+            known = self._walked[start] = self._walk(start)
+        return known
+
+    def _walk(self, start: str) -> Mapping[str, int]:
+        own = self._potentials.get(start, 0)
+        settled: dict[str, int] = {}
+        queue = [(0, start)]
+        while queue:
+            reached, domain = heappop(queue)
+            if domain in settled:
+                continue
+            settled[domain] = reached
+            lengths = self._lengths.get(domain, ())
+            self.steps += len(lengths)
+            for neighbour, length in lengths:
+                if neighbour not in settled:
+                    heappush(queue, (reached + length, neighbour))
+        return {
+            domain: reached - own + self._potentials.get(domain, 0)
+            for domain, reached in settled.items()
+        }
+
+
+def intervals_from(solution: Solution, reference: str) -> Mapping[str, Interval]:
+    """Of each domain that a message leads to or from, its offset from the reference's clock."""
+    reverse = {
+        (receiver, sender): limit for (sender, receiver), limit in solution.limits_ns.items()
+    }
+    mirrored = {domain: -potential for domain, potential in solution.potentials_ns.items()}
+    high = Offsets(solution.limits_ns, solution.potentials_ns).reach(reference)
+    low = Offsets(reverse, mirrored).reach(reference)
+    return {
         domain: Interval(-low[domain] if domain in low else None, high.get(domain))
         for domain in high.keys() | low.keys()
     }
-    return known | {reference: Interval(0, 0)}
 
 
 def widened(interval: Interval, by_ns: int) -> Interval:
@@ -109,64 +175,57 @@ def intersection(one: Interval, other: Interval) -> Interval:
     return Interval(max(lows, default=None), min(highs, default=None))
 
 
-_Lengths = Mapping[str, Sequence[tuple[str, int]]]
+class _Search:
+    """Bellman and Ford from everywhere at once, until nobody gains or somebody goes in circles."""
 
+    def __init__(self, tightest: Mapping[Pair, Message]) -> None:
+        self._edges = [(sender, receiver, m.limit_ns) for (sender, receiver), m in tightest.items()]
+        self.potentials = dict.fromkeys((domain for pair in tightest for domain in pair), 0)
+        self._came_from: dict[str, str] = {}
+        self.steps = 0
 
-def _lengths_from(limits_ns: Mapping[Pair, int]) -> _Lengths:
-    lengths: dict[str, list[tuple[str, int]]] = {}
-    for (sender, receiver), limit in limits_ns.items():
-        lengths.setdefault(sender, []).append((receiver, limit))
-    return lengths
+    def run(self, most_steps: int) -> list[list[Pair]] | None:
+        """Circles of negative length that share no domain; none if there is none; None if too long.
 
+        Whoever is its own way back to itself has been led round a circle of negative length.
+        """
+        self.steps = len(self._edges)
+        while self.steps <= most_steps:
+            if not self._gain():
+                return []
+            self.steps += len(self._edges)
+            circles = list(self._circles())
+            if circles:
+                return circles
+        return None
 
-def _distances(lengths: _Lengths, start: str) -> dict[str, int]:
-    """Shortest paths by Bellman and Ford with a queue; there is no negative cycle any more."""
-    distances = {start: 0}
-    queue, queued = deque([start]), {start}
-    while queue:
-        domain = queue.popleft()
-        queued.discard(domain)
-        so_far = distances[domain]
-        for neighbour, length in lengths.get(domain, ()):
-            reached = so_far + length
-            known = distances.get(neighbour)
-            if known is None or reached < known:
-                distances[neighbour] = reached
-                if neighbour not in queued:
-                    queue.append(neighbour)
-                    queued.add(neighbour)
-    return distances
-
-
-def _negative_cycle(tightest: Mapping[Pair, Message]) -> list[Pair] | None:
-    """The pairs round a cycle of negative length, from its least domain on; None without one.
-
-    Bellman and Ford from everywhere at once: who still gains after n rounds, one has led astray.
-    """
-    edges = [(sender, receiver, m.limit_ns) for (sender, receiver), m in tightest.items()]
-    distances = dict.fromkeys((domain for pair in tightest for domain in pair), 0)
-    came_from: dict[str, str] = {}
-    gained: str | None = None
-    for _ in range(len(distances) + 1):
-        gained = None
-        for sender, receiver, limit in edges:
-            reached = distances[sender] + limit
-            if reached < distances[receiver]:
-                distances[receiver] = reached
+    def _gain(self) -> bool:
+        potentials, came_from = self.potentials, self._came_from
+        gained = False
+        for sender, receiver, limit in self._edges:
+            reached = potentials[sender] + limit
+            if reached < potentials[receiver]:
+                potentials[receiver] = reached
                 came_from[receiver] = sender
-                gained = receiver
-        if gained is None:
-            return None
-    return None if gained is None else _cycle_behind(came_from, gained, len(distances))
+                gained = True
+        return gained
+
+    def _circles(self) -> Iterator[list[Pair]]:
+        seen: set[str] = set()
+        for start in self._came_from:
+            trail: dict[str, None] = {}
+            domain: str | None = start
+            while domain is not None and domain not in seen and domain not in trail:
+                trail[domain] = None
+                domain = self._came_from.get(domain)
+            if domain is not None and domain in trail:
+                yield _from_the_least(list(trail)[list(trail).index(domain) :])
+            seen.update(trail)
 
 
-def _cycle_behind(came_from: Mapping[str, str], domain: str, steps: int) -> list[Pair]:
-    for _ in range(steps):  # so far back, one is on the cycle
-        domain = came_from[domain]
-    members = [domain]
-    while came_from[members[-1]] != domain:
-        members.append(came_from[members[-1]])
-    members.reverse()
+def _from_the_least(backwards: list[str]) -> list[Pair]:
+    """The pairs round a circle of domains that was walked against its messages."""
+    members = backwards[::-1]
     least = members.index(min(members))
     members = members[least:] + members[:least]
     return list(zip(members, members[1:] + members[:1], strict=True))

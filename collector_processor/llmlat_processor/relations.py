@@ -18,6 +18,9 @@ from llmlat_semconv import attributes as names
 from llmlat_semconv import events
 from llmlat_semconv.values import LinkRelationship
 
+_LASTS_LONGER: Final = frozenset(
+    f"opentelemetry.instrumentation.{name}" for name in ("asgi", "fastapi", "starlette")
+)
 PRECEDES: Final = frozenset((LinkRelationship.FOLLOWS, LinkRelationship.RETRY_OF))
 
 
@@ -39,6 +42,15 @@ def relationship(attributes: Attributes) -> str:
         names.GEN_AI_ATTRIBUTION_LINK_TYPE
     )
     return said if isinstance(said, str) else ""
+
+
+def ends_with_its_answer(span: Span) -> bool:
+    """Whether the span of somebody else's server ends when its last byte has gone, or soon after.
+
+    A span of ASGI's instrumentations lasts as long as the application runs, and that runs what it
+    was given to do in the background after the answer.
+    """
+    return span.kind == SERVER and span.scope not in _LASTS_LONGER
 
 
 def joined_ids(span: Span) -> Iterator[bytes]:

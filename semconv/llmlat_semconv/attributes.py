@@ -261,6 +261,7 @@ SERVER_ADDRESS: Final[str] = "server.address"
 SERVER_PORT: Final[str] = "server.port"
 SERVICE_INSTANCE_ID: Final[str] = "service.instance.id"
 SERVICE_NAME: Final[str] = "service.name"
+SERVICE_NAMESPACE: Final[str] = "service.namespace"
 SERVICE_VERSION: Final[str] = "service.version"
 
 # Of other producers; read and never written.

@@ -182,7 +182,9 @@ def _one_coarse_clock(case: Case) -> Iterator[Variant]:
     nanosecond = 1 / case.unit_ns
     low, high = granted["offset"]["A->B"]
     known = {**granted, "offset": {"A->B": [low - nanosecond, high + nanosecond]}}
-    fine = _with_spans(case, root={"start": -1_000 - nanosecond})
+    (root,) = (span for span in case.spans if span["id"] == "root")
+    edges = {"start": root["start"] - nanosecond, "end": root["end"] + nanosecond}
+    fine = _with_spans(case, root=edges)
     declared = _with_spans(fine, q={"resolution": 1})
     yield Variant(f"{case.name}-eps_1_declared", _expecting(declared, known), measured)
     more = [{**_span(f"s{i}", None, 100 + 2 * i, 101 + 2 * i), "host": "B"} for i in range(16)]

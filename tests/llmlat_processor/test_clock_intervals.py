@@ -70,7 +70,7 @@ def drawn(
 def test_a_monotonic_clock_is_told_as_its_wall_clock_and_its_own_beside_it() -> None:
     out = drawn()
 
-    assert "vllm (gpu-1) ahead of adviser (laptop)\n" in out
+    assert "vllm (gpu-1) ahead of (+) or behind (-) adviser (laptop)\n" in out
     assert "2025-11-29 13:00:07  +5 s .. +6 s  1.00 s wide\n" in out
     assert "own clocks -95 s .. -94 s · drift -1.3 .. +5.7 ppm · 2 messages of 1 trace" in out
 
@@ -102,19 +102,20 @@ def test_open_ends_and_rates_that_do_not_fit_are_said() -> None:
 def test_a_step_says_by_how_much_at_least_and_who_proves_it() -> None:
     few, whole = (drawn(replace(pair(), steps=[STEP]), everything=each) for each in (False, True))
 
-    assert "▲ clock_step: it fell by at least 1.23 ms between 2025-11-29 13:00:01 and" in few
+    moved = "vllm (gpu-1) moved back against adviser (laptop) by at least 1.23 ms between"
+    assert f"▲ clock_step: {moved} 2025-11-29 13:00:01 and" in " ".join(few.split())
     assert f"trace {WITNESS.trace_id.hex()}" in few
     assert f"span {WITNESS.left.hex()} to {WITNESS.arrived.hex()}" in few
     assert (few.count("trace 74"), whole.count("trace 74")) == (4, 5)
-    assert "it rose by" in drawn(replace(pair(), steps=[replace(STEP, amount_ns=5)]))
+    assert "moved ahead against" in drawn(replace(pair(), steps=[replace(STEP, amount_ns=5)]))
 
 
 def test_clocks_that_are_called_alike_are_told_apart_by_their_domains() -> None:
     twin = replace(pair(), second=replace(ENGINE, domain="another-engine"))
     out = drawn(pair(), twin)
 
-    assert "vllm (gpu-1, clock 9b7e2a51-engine) ahead of adviser (laptop)" in out
-    assert "vllm (gpu-1, clock another-engine) ahead of adviser (laptop)" in out
+    assert "vllm (gpu-1, clock 9b7e2a51-engine) ahead of (+) or behind (-) adviser (laptop)" in out
+    assert "vllm (gpu-1, clock another-engine) ahead of (+) or behind (-) adviser (laptop)" in out
 
 
 def test_a_clock_of_no_known_host_is_told_by_the_start_of_its_domain() -> None:
@@ -156,6 +157,11 @@ def test_what_is_cut_is_counted_and_all_of_it_is_there_when_asked_for() -> None:
         assert said in few
     assert " more " not in whole
     assert "  1  clock_step  s24\n" in whole
+
+
+def test_of_many_pairs_those_that_were_stepped_are_shown() -> None:
+    quiet, stepped = [pair()] * 20, replace(pair(), steps=[STEP])
+    assert "clock_step" in drawn(*quiet, stepped)
 
 
 @pytest.mark.parametrize("width", [45, 60, 80, 120])

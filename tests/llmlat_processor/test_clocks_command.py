@@ -15,8 +15,9 @@ from llmlat_processor.clock_history import from_bytes
 from llmlat_processor.commands.clocks import Request, clocks
 from llmlat_processor.commands.progress import Progress
 from llmlat_processor.commands.saving import STDOUT
+from llmlat_processor.model import CLIENT, SERVER, Span
 from llmlat_semconv import attributes as names
-from tests.llmlat_processor.adviser import MS, START_NS, span
+from tests.llmlat_processor.adviser import MS, START_NS, resource, span
 from tests.llmlat_processor.calls_over_time import (
     APP_CLOCK,
     APP_UP_NS,
@@ -29,6 +30,7 @@ from tests.llmlat_processor.otlp_lines import otlp_line
 
 PICTURES = Path(__file__).parent / "pictures"
 S = 1_000 * MS
+RPC = {names.RPC_SYSTEM: "grpc"}
 
 
 def written(path: Path, *lines: str) -> str:
@@ -87,6 +89,7 @@ def test_each_window_has_an_interval_that_holds_the_truth(steady: str) -> None:
     assert pair["steps"] == []
     assert sum(stretch["messages"] for stretch in pair["stretches"]) == 240
     assert told["messages"] == {"learned": 240}
+    assert told["reason"] is None
     assert (told["traces"], told["left_out"]) == (120, 0)
 
 
@@ -127,7 +130,7 @@ def test_of_monotonic_clocks_wall_clocks_are_told_and_their_own_beside(tmp_path:
         own = stretch["offset_ns"]
         assert (own["low"] - low, own["high"] - high) == (-APP_UP_NS, -APP_UP_NS)
     _, out, _ = run(file)
-    assert "vllm (gpu-1) ahead of adviser (laptop)" in out
+    assert "vllm (gpu-1) ahead of (+) or behind (-) adviser (laptop)" in out
     assert "2025-11-29 13:0" in out
     assert "own clocks -3,59" in out
 
@@ -195,7 +198,7 @@ def test_a_file_that_is_no_state_is_left_alone(tmp_path: Path, steady: str) -> N
     code, out, err = run(steady, state=str(precious))
 
     assert code == 1
-    assert "adviser (laptop) ahead of vllm (gpu-1)" in out
+    assert "adviser (laptop) ahead of (+) or behind (-) vllm (gpu-1)" in out
     assert err == (
         f"llmlat clocks: {precious}: it is no clock history; begun without it, and it stays as "
         "it is\n"
@@ -237,6 +240,33 @@ def test_one_clock_alone_is_nothing_to_compare(tmp_path: Path) -> None:
     assert (code, out) == (1, "")
     assert "one clock stamped all that was read ('host.id=laptop')" in err
     assert f"{names.LLMLAT_CLOCK_DOMAIN_ID} or {names.HOST_ID}" in err
+
+
+@pytest.mark.parametrize(("line", "traces"), [(otlp_line([span(1, 0, "r", 0, 9)]), 1), ("x", 0)])
+def test_for_programs_there_is_a_document_that_says_why_it_holds_no_pair(
+    tmp_path: Path, line: str, traces: int
+) -> None:
+    state = tmp_path / "clocks.state"
+    file = written(tmp_path / "local.jsonl", line)
+    code, out, err = run(file, as_json=True, state=str(state))
+    told = json.loads(out)
+
+    assert code == 1
+    assert (told["pairs"], told["traces"]) == ([], traces)
+    assert err.endswith(f"llmlat clocks: {told['reason']}\n")
+    assert not state.exists()
+
+
+def test_the_same_trace_in_two_files_is_one(tmp_path: Path, steady: str) -> None:
+    caller, callee = one_call(1, 0, 5_000)
+    halves = [
+        written(tmp_path / f"{name}.jsonl", otlp_line([one]))
+        for name, one in (("caller", caller), ("callee", callee))
+    ]
+    told = document(*halves)
+
+    assert (told["traces"], told["messages"]) == (1, {"learned": 2})
+    assert document(steady, steady) == document(steady)
 
 
 def test_two_clocks_that_never_met_are_told_apart_from_one(tmp_path: Path) -> None:
@@ -304,6 +334,35 @@ def test_standard_input_is_read(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(steady).read_bytes())))
     assert cli.main(["clocks", STDOUT, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["traces"] == 120
+
+
+#   laptop  ─┬───────┬───     the replica says no host: each call may have met another one
+#   replica  └ ?     └ ?
+def unknown_replica() -> list[Span]:
+    where = resource("replica", "")
+    where.attributes, where.domain, where.weak = {names.SERVICE_NAME: "replica"}, "hash", True
+    spans = [span(1, 0, "root", 0, 1_000)]
+    for number, start_ms in ((10, 100), (20, 500)):
+        spans += [
+            span(number, 1, "call", start_ms, start_ms + 100, kind=CLIENT, attributes=RPC),
+            span(number + 1, number, "serve", start_ms, start_ms + 90, where, kind=SERVER),
+        ]
+    return spans
+
+
+def test_a_clock_that_is_met_by_one_call_alone_is_not_compared_over_time(
+    tmp_path: Path, steady: str
+) -> None:
+    file = written(tmp_path / "replica.jsonl", otlp_line(unknown_replica()))
+    code, out, err = run(file)
+    assert (code, out) == (1, "")
+    assert "nothing says which calls met the same clock" in err
+    assert names.HOST_ID in err
+
+    _, out, _ = run(file, steady)
+    assert out.count("ahead of (+) or behind (-)") == 1
+    assert "121 traces" in out
+    assert "messages of clocks of one call" in out
 
 
 def test_the_state_that_is_kept_is_a_history(tmp_path: Path, steady: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from llmlat_processor.model import UNKNOWN, Clocks, Interval, Message
 from llmlat_processor.offsets import (
+    MOST_CONTRADICTIONS,
     between,
     intersection,
     intervals_from,
@@ -23,7 +24,8 @@ def message(sender: str, receiver: str, limit: int, left: str = "x") -> Message:
 
 
 def known(*messages: Message) -> Clocks:
-    return Clocks("a", limits_ns=solve(messages).limits_ns)
+    solution = solve(messages)
+    return Clocks("a", limits_ns=solution.limits_ns, potentials_ns=solution.potentials_ns)
 
 
 def test_a_request_bounds_from_above_and_its_answer_from_below() -> None:
@@ -53,9 +55,10 @@ def test_uncertainty_adds_along_the_way() -> None:
 
 
 def test_a_detour_may_be_the_tightest_way() -> None:
-    clocks = known(message("a", "c", 100), message("a", "b", 10), message("b", "c", 10))
+    clocks_of = [message("a", "c", 100), message("a", "b", 10), message("b", "c", 10)]
+    clocks = known(*clocks_of)
     assert between(clocks, "a", "c") == Interval(None, 20)
-    assert intervals_from(clocks.limits_ns, "a")["c"] == Interval(None, 20)
+    assert intervals_from(solve(clocks_of), "a")["c"] == Interval(None, 20)
 
 
 def test_of_several_messages_the_fastest_wins() -> None:
@@ -109,8 +112,35 @@ def test_a_thousand_domains_in_a_chain_are_bounded() -> None:
     chain = [f"d{number:04}" for number in range(1_000)]
     messages = [message(a, b, 2) for a, b in pairwise(chain)]
     answers = [message(b, a, -1) for a, b in pairwise(chain)]
-    limits = solve([*messages, *answers]).limits_ns
-    assert intervals_from(limits, chain[0])[chain[-1]] == Interval(999, 1_998)
+    solution = solve([*messages, *answers])
+    assert intervals_from(solution, chain[0])[chain[-1]] == Interval(999, 1_998)
+
+
+def test_many_contradictions_are_told_up_to_a_number_and_none_is_used() -> None:
+    messages = [
+        each
+        for number in range(300)
+        for names in [[f"{letter}{number}" for letter in "abc"]]
+        for each in (
+            message(names[0], names[1], 1),
+            message(names[1], names[2], 1),
+            message(names[2], names[0], -3),
+        )
+    ]
+    solution = solve(messages)
+    assert len(solution.contradictions) == MOST_CONTRADICTIONS
+    assert solution.limits_ns == {}
+    assert solution.is_whole
+
+
+def test_what_takes_too_long_to_look_through_bounds_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    against_the_order = [message(f"d{n}", f"d{n - 1}", -1) for n in range(9, 0, -1)]
+    assert len(solve(against_the_order).limits_ns) == 9
+    monkeypatch.setattr("llmlat_processor.offsets.MOST_STEPS", 3)
+    solution = solve(against_the_order)
+    assert (solution.is_whole, solution.limits_ns) == (False, {})
 
 
 def test_intervals_move_widen_and_meet() -> None:

@@ -104,7 +104,7 @@ def test_damage_is_named_and_the_rest_is_shown(tmp_path: Path, traces: str) -> N
 
     assert code == 0
     assert "broken.jsonl:2" in err
-    assert "the rest of it is shown" in err
+    assert "the rest of it is used" in err
     assert "other root" in out
 
 

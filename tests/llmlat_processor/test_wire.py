@@ -284,7 +284,16 @@ def test_one_resource_is_shared_by_its_spans_and_by_later_requests() -> None:
 @pytest.mark.parametrize(
     ("resource", "process", "domain"),
     [
-        ({names.SERVICE_INSTANCE_ID: "i", names.PROCESS_PID: 7}, "i", "service.instance.id=i"),
+        (
+            {names.SERVICE_INSTANCE_ID: "i", names.PROCESS_PID: 7},
+            "service.name=s service.instance.id=i",
+            "service.name=s service.instance.id=i",
+        ),
+        (
+            {names.SERVICE_INSTANCE_ID: 0, names.SERVICE_NAMESPACE: "n"},
+            "service.namespace=n service.name=s service.instance.id=0",
+            "service.namespace=n service.name=s service.instance.id=0",
+        ),
         (
             {names.HOST_ID: "h", names.HOST_NAME: "n", names.PROCESS_PID: 7},
             "host.id=h process.pid=7",
@@ -317,6 +326,21 @@ def _fingerprint(resource: dict[str, AttributeValue]) -> str:
     candidates = [(twin.domain, other.domain), (twin.process, other.process)]
     (fingerprint,) = {mine for mine, others in candidates if mine != others}
     return fingerprint
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{names.SERVICE_NAME: "engine"}, {names.SERVICE_NAME: "web", names.SERVICE_NAMESPACE: "n"}],
+    ids=str,
+)
+def test_an_instance_id_is_one_of_its_service_alone(other: dict[str, AttributeValue]) -> None:
+    """Numbered replicas: resource conventions promise no more than (namespace, name, id)."""
+    zero: dict[str, AttributeValue] = {names.SERVICE_INSTANCE_ID: "0"}
+    one = only(span(), {names.SERVICE_NAME: "web", **zero}).resource
+    two = only(span(), {**other, **zero}).resource
+
+    assert one.process != two.process
+    assert one.domain != two.domain
 
 
 def test_the_same_number_as_text_and_as_integer_is_the_same_process() -> None:

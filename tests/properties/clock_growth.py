@@ -191,9 +191,11 @@ class Growth:
             if given_up or other is self.world.root:  # at no known time, or above all others
                 continue
             if other.end <= one.start:
-                waited = (LinkRelationship.FOLLOWS, LinkRelationship.RETRY_OF)
-                one.links.append((other, self.rng.choice(waited)))
-                self.world.bounds.append(Bound(other, other.end, one, one.start, is_answer=True))
+                waited = self.rng.choice((LinkRelationship.FOLLOWS, LinkRelationship.RETRY_OF))
+                one.links.append((other, waited))
+                if waited == LinkRelationship.FOLLOWS:  # a try may be repeated while one goes on
+                    bound = Bound(other, other.end, one, one.start, is_answer=True)
+                    self.world.bounds.append(bound)
             elif other.end <= one.end and one is not other and not _is_above(other, one):
                 one.links.append((other, LinkRelationship.JOINED))
                 self.world.bounds.append(Bound(other, other.end, one, one.end, is_answer=True))

@@ -65,17 +65,18 @@ def http(growth: Growth, parent: Operation, start: int, end: int) -> None:
 
 
 def tool(growth: Growth, parent: Operation, start: int, end: int) -> None:
-    """A tool in another process, with no client span between (MCP)."""
+    """A tool in another process, with no client span between (MCP), or a job that it starts."""
     told: Told = {names.GEN_AI_OPERATION_NAME: OperationName.EXECUTE_TOOL.value}
     call = growth.add(parent, parent.process, INTERNAL, start, end, told)
     call.waits = True
     began, done = growth.cuts(start, end, 2)
     kind = growth.rng.choice((SERVER, INTERNAL))
-    last = growth.late(done) if kind == SERVER else done
+    last = growth.late(done) if kind == SERVER else growth.after(began)
     server = growth.add(call, growth.elsewhere(call), kind, began, last)
     growth.asks(call, start, server)
-    growth.answers(server, server.end, call, end, tail=kind == SERVER)
-    growth.fill(server, began, done, SHAPES)
+    if kind == SERVER:
+        growth.answers(server, server.end, call, end, tail=True)
+    growth.fill(server, began, min(done, last), SHAPES)
 
 
 def handed_over(growth: Growth, parent: Operation, start: int, end: int) -> None:

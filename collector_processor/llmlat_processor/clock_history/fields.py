@@ -18,7 +18,10 @@ class Fields:
     @classmethod
     def of_json(cls, text: bytes) -> Fields:
         """The fields of an object in JSON."""
-        return cls(json.loads(text))
+        try:
+            return cls(json.loads(text))
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
 
     def number(self, name: str) -> int:
         """A whole number; True is none."""

@@ -7,6 +7,16 @@ so nobody is believed alone:
     two that are held agree, and exclude what at least two others told    a step: a new epoch
     three that are held agree, and exclude what a single one told         that one is forgotten
     eight in a row are older than all that is kept                        the newest was no time
+
+A step parts the time in two: all that it excludes is older than all that excludes it. Two accounts
+that take turns are no step, whatever they tell apart (two hosts of one name, stamps that are
+coarser than anybody knows):
+
+    told  ──●──●─────●──●─────●──▶ t
+    held  ────────○────────○─────▶
+
+Unless nobody told the old account for eight in a row: then the first clock was set back, and what
+it showed since then is less than what it had shown before.
 """
 
 from __future__ import annotations
@@ -36,7 +46,7 @@ OUTVOTE: Final = 3
 """Traces that agree against a single one."""
 
 BEHIND: Final = 8
-"""Traces in a row that may be older than what is kept before it is the newest that is doubted."""
+"""Traces in a row that may be older than what is known before it is the newest that is doubted."""
 
 WITNESSES: Final = 4
 
@@ -205,7 +215,12 @@ class Pair:
         excluded = [each for one in group for each in self.epoch.excluded(one)]
         told_by = {each.own.trace for each in excluded}
         if len(told_by) >= AGREE:
-            self._step(group, excluded, outcome)
+            step = self._told(
+                excluded, [each for one in group for each in self.epoch.contradictions(one)]
+            )
+            if step.after_ns > step.by_ns and not self._is_set_back():
+                return False
+            self._step(step, group, outcome)
         elif len(group) >= OUTVOTE:
             outcome.became[Became.FORGOTTEN] += len(told_by)
             for trace_id in told_by:
@@ -216,14 +231,16 @@ class Pair:
             outcome.gone.append((self.epoch, self.epoch.learn(one)))
         return True
 
-    def _step(
-        self, group: Sequence[Evidence], excluded: Sequence[Contradiction], outcome: Outcome
-    ) -> None:
-        new = [each for one in group for each in self.epoch.contradictions(one)]
-        outcome.step = self._told(excluded, new)
+    def _is_set_back(self) -> bool:
+        """Whether it is the first clock that went back, and not two accounts that take turns."""
+        self.behind += 1
+        return self.behind >= BEHIND
+
+    def _step(self, step: Step, group: Sequence[Evidence], outcome: Outcome) -> None:
+        outcome.step = step
         self._let_former_go(outcome)
         self.former = self.epoch
-        outcome.gone.append((self.former, self.former.end(outcome.step.after_ns)))
+        outcome.gone.append((self.former, self.former.end(step.after_ns)))
         since_ns = min(at_ns for one in group for at_ns in one.instants_ns())
         self.epoch = Epoch(self.former.number + 1, since_ns, self.settings)
         self.behind = 0

@@ -93,7 +93,8 @@ def _history(head: Fields, lines: Sequence[bytes], settings: HistorySettings) ->
     history = ClockHistory(settings)
     history.evicted = head.number("evicted")
     became = head.part("became")
-    history.became.update({kind: became.number(kind.value) for kind in Became})
+    counts = ((kind, became.number(kind.value)) for kind in Became)
+    history.became.update({kind: count for kind, count in counts if count})
     for step in head.parts("steps"):
         history.put_step(_read_step(step))
     for line in lines:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, TextIO
 
-from llmlat_processor.clock_history import (
-    DEFAULTS,
-    ClockHistory,
-    HistorySettings,
-    NotAHistoryError,
-    from_bytes,
-    to_bytes,
-)
+from llmlat_processor.clock_history import DEFAULTS, ClockHistory, HistorySettings
+from llmlat_processor.commands.clock_state import ClockState
 from llmlat_processor.commands.loading import Fetch, by_trace, load_all, nowhere
 from llmlat_processor.commands.output import Screen
 from llmlat_processor.commands.progress import Progress
 from llmlat_processor.commands.streams import carries_unicode
 from llmlat_processor.finding_counts import FindingCounts
-from llmlat_processor.model import AlignedTrace, Span
+from llmlat_processor.model import AlignedTrace, Message, Span
 from llmlat_processor.model.clock_history import (
     ClocksOverTime,
     KnownClock,
@@ -64,31 +57,44 @@ class Request:
 
 def clocks(request: Request, out: TextIO, progress: Progress, fetch: Fetch = nowhere) -> int:
     """Tell of every pair of clocks; exit code 1 where there is none, or the state is not kept."""
+    state = ClockState(request.state, SAYS, progress) if request.state else None
+    with nullcontext() if state is None else state.alone():  # no longer: a pager may hold it up
+        reader, is_kept = _read(request, state, progress, fetch)
+    told = reader.told()
+    reason = "" if told.pairs else reader.why_nothing()
+    if reason:
+        progress.tell(f"{SAYS}: {reason}")
+    if request.as_json:
+        json.dump({**clocks_document(told), "reason": reason or None}, out)
+        out.write("\n")
+    elif not reason:
+        _draw(told, out, everything=request.everything)
+    if reason:
+        return NOTHING_SHOWN
+    return DONE if is_kept else NOT_KEPT
+
+
+def _read(
+    request: Request, state: ClockState | None, progress: Progress, fetch: Fetch
+) -> tuple[_Reader, bool]:
+    """All that the files and earlier runs tell, and whether that is kept where it shall be."""
     settings = HistorySettings(window_ns=request.window_ns)
-    known = _read_state(request.state, settings, progress)
+    known = ClockHistory(settings) if state is None else state.read(settings)
     reader = _Reader(ClockHistory(settings) if known is None else known)
     spans = load_all(SAYS, request.files, progress, fetch)
     for number, members in enumerate(_in_order(by_trace(spans).values()), start=1):
         progress.at(f"explaining trace {number:,}")
         reader.read(members)
     progress.clear()
-    told = reader.told()
-    if not told.pairs:
-        progress.tell(f"{SAYS}: {reader.why_nothing()}")
-        return NOTHING_SHOWN
-    is_kept = not request.state or (
-        known is not None and _write_state(request.state, reader.history, progress)
-    )
-    if request.as_json:
-        json.dump(clocks_document(told), out)
-        out.write("\n")
-    else:
-        screen = Screen(out)
-        unicode, everything = carries_unicode(screen.file), request.everything
-        screen.print(
-            draw_clocks_over_time(told, screen.width, unicode=unicode, everything=everything)
-        )
-    return DONE if is_kept else NOT_KEPT
+    if state is None or not reader.history.known:
+        return reader, True
+    return reader, known is not None and state.write(known)
+
+
+def _draw(told: ClocksOverTime, out: TextIO, *, everything: bool) -> None:
+    screen = Screen(out)
+    unicode = carries_unicode(screen.file)
+    screen.print(draw_clocks_over_time(told, screen.width, unicode=unicode, everything=everything))
 
 
 class _Reader:
@@ -100,6 +106,7 @@ class _Reader:
         self.findings = FindingCounts()
         self.traces = 0
         self.left_out = 0
+        self.passing = 0
         self._gone: list[Stretch] = []
         self._clocks: dict[str, KnownClock] = {}
         self._shifts: dict[tuple[str, str, int], WallShift] = {}
@@ -112,13 +119,14 @@ class _Reader:
         self.left_out += aligned.clocks.left_out
         self.findings.observe(explained)
         walls_ns = self._meet(aligned)
-        for message in aligned.clocks.messages:
+        messages = self._lasting(aligned)
+        for message in messages:
             first, second = sorted((message.sender, message.receiver))
             at_ns = message.left_ns if message.sender == first else message.arrived_ns
             shift = WallShift(walls_ns.get(first, 0), walls_ns.get(second, 0))
             self._shifts[first, second, at_ns // self.history.settings.window_ns] = shift
         services = {domain: clock.services for domain, clock in self._clocks.items()}
-        self.history.learn(aligned.trace.trace_id, aligned.clocks.messages, services)
+        self.history.learn(aligned.trace.trace_id, messages, services)
 
     def told(self) -> ClocksOverTime:
         """All that is known by now."""
@@ -135,7 +143,7 @@ class _Reader:
             self.traces,
             sorted(pairs, key=lambda pair: (pair.first.domain, pair.second.domain)),
             self.findings.rows(),
-            {kind.value: count for kind, count in self.history.became.items()},
+            self._became(),
             self.left_out,
         )
 
@@ -150,10 +158,31 @@ class _Reader:
                 f"Two machines are told apart by {names.LLMLAT_CLOCK_DOMAIN_ID} or "
                 f"{names.HOST_ID} of their resources"
             )
+        if self.passing:
+            return (
+                "nothing says which calls met the same clock: services tell theirs by "
+                f"{names.LLMLAT_CLOCK_DOMAIN_ID} or {names.HOST_ID} of their resources"
+            )
         return (
             f"{len(self._clocks)} clocks, but no call between two of them: the spans of both the "
             "caller and the callee have to be in the files, in one trace"
         )
+
+    def _lasting(self, aligned: AlignedTrace) -> list[Message]:
+        """The messages of clocks that are met again: replicas without a host are one call each."""
+        passing = {
+            domain
+            for span, domain in zip(aligned.trace.operations, aligned.domains, strict=True)
+            if span.resource.weak and domain.endswith(f"/{span.span_id.hex()}")
+        }
+        messages = aligned.clocks.messages
+        lasting = [one for one in messages if passing.isdisjoint((one.sender, one.receiver))]
+        self.passing += len(messages) - len(lasting)
+        return lasting
+
+    def _became(self) -> dict[str, int]:
+        became = {kind.value: count for kind, count in self.history.became.items()}
+        return became | ({"of_clocks_of_one_call": self.passing} if self.passing else {})
 
     def _keep(self, stretch: Stretch) -> None:
         self._gone.append(stretch)
@@ -201,31 +230,3 @@ def _in_order(traces: Iterable[list[Span]]) -> list[list[Span]]:
 def _start_ns(spans: Sequence[Span]) -> int:
     roots = [span.start_ns for span in spans if not span.parent_id]
     return min(roots or [span.start_ns for span in spans])
-
-
-def _read_state(path: str, settings: HistorySettings, progress: Progress) -> ClockHistory | None:
-    """What earlier runs learned; None where the file is something that must not be lost."""
-    if not path:
-        return ClockHistory(settings)
-    try:
-        return from_bytes(Path(path).read_bytes(), settings)
-    except FileNotFoundError:
-        return ClockHistory(settings)
-    except OSError as error:
-        reason = error.strerror or str(error)
-    except NotAHistoryError as error:
-        reason = str(error)
-    progress.tell(f"{SAYS}: {path}: {reason}; begun without it, and it stays as it is")
-    return None
-
-
-def _write_state(path: str, history: ClockHistory, progress: Progress) -> bool:
-    """Put the state in its place in one piece: whoever reads it has the old one or the new one."""
-    unfinished = Path(f"{path}.new")
-    try:
-        unfinished.write_bytes(to_bytes(history))
-        os.replace(unfinished, path)  # noqa: PTH105 - one that renames over what is there
-    except OSError as error:
-        progress.tell(f"{SAYS}: {path}: {error.strerror or error}; what was learned is not kept")
-        return False
-    return True

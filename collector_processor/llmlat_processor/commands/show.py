@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TextIO
 
-from llmlat_processor import files
 from llmlat_processor.commands import perfetto
+from llmlat_processor.commands.loading import Fetch, by_trace, load_all, nowhere
 from llmlat_processor.commands.output import AnswersByRoot, Screen, draw, write_line
 from llmlat_processor.commands.page import save, told
 from llmlat_processor.commands.progress import Progress
 from llmlat_processor.commands.streams import is_file
 from llmlat_processor.commands.what_if import Supposition, answer
-from llmlat_processor.jaeger_address import Address, is_address, parse
 from llmlat_processor.model import ExplainedTrace, Span
 from llmlat_processor.pipeline import process
 from llmlat_processor.schedule import Schedule
@@ -24,8 +23,7 @@ DONE: Final = 0
 NOTHING_SHOWN: Final = 1
 UNANSWERED: Final = 2
 
-Fetch = Callable[[Address], Iterable[bytes]]
-"""Asks a Jaeger for a trace: what it answers, the best first; OSError says why nothing comes."""
+SAYS: Final = "llmlat show"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +49,16 @@ class Request:
     perfetto: str = ""
 
 
-def _nowhere(address: Address) -> Iterable[bytes]:
-    raise OSError(f"nobody here can ask {address.base}")
-
-
-def show(request: Request, out: TextIO, progress: Progress, fetch: Fetch = _nowhere) -> int:
+def show(request: Request, out: TextIO, progress: Progress, fetch: Fetch = nowhere) -> int:
     """Explain every trace of the files; exit code 1 where there is none to show.
 
     A what-if that no trace could answer is exit code 2, after all has been shown.
     """
-    spans = _load(request.files, progress, fetch)
-    traces = _by_trace(spans, request.trace)
+    spans = load_all(SAYS, request.files, progress, fetch)
+    known = by_trace(spans)
+    traces = [known[trace] for trace in known if trace.hex().startswith(request.trace)]
     if not traces:
-        progress.tell(f"llmlat show: {_why_nothing(spans, request.trace)}")
+        progress.tell(f"{SAYS}: {_why_nothing(known, request.trace)}")
         return NOTHING_SHOWN
     console = Screen(out)
     is_unseen = is_file(out)
@@ -86,76 +81,17 @@ def show(request: Request, out: TextIO, progress: Progress, fetch: Fetch = _nowh
             draw(explained, console, answers, everything=request.everything)
     progress.clear()
     if request.html:
-        progress.tell(f"llmlat show: {save(on_page, request.html, out)}")
+        progress.tell(f"{SAYS}: {save(on_page, request.html, out)}")
     if request.perfetto:
-        progress.tell(f"llmlat show: {perfetto.save(in_perfetto, request.perfetto, out)}")
+        progress.tell(f"{SAYS}: {perfetto.save(in_perfetto, request.perfetto, out)}")
     return DONE if answered.issuperset(asked.text for asked in request.suppositions) else UNANSWERED
 
 
-def _load(paths: Sequence[str], progress: Progress, fetch: Fetch) -> list[Span]:
-    """Every span of the files; what is damaged is said with file and line, and passed over."""
-    spans: list[Span] = []
-    for path in paths:
-        progress.at(f"reading {path}")
-        try:
-            loaded = _loaded(path, progress, fetch)
-        except files.UnreadableFileError as error:
-            progress.tell(f"llmlat show: {error}")
-            continue
-        spans.extend(loaded.spans)
-        for damaged in loaded.damaged:
-            progress.tell(f"llmlat show: {damaged}")
-        if loaded.spans and loaded.damaged:
-            progress.tell(f"llmlat show: {path}: the rest of it is shown")
-        elif not loaded.damaged and not loaded.spans:
-            progress.tell(f"llmlat show: {path}: it holds no span")
-    progress.clear()
-    return spans
-
-
-def _loaded(path: str, progress: Progress, fetch: Fetch) -> files.Loaded:
-    """What a file holds, or what a Jaeger answers."""
-    if not is_address(path):
-        return files.load(path, _reading(path, progress))
-    try:
-        return _fetched(path, fetch(parse(path)))
-    except OSError as error:
-        raise files.UnreadableFileError(f"{path}: {error}") from error
-    except ValueError as error:  # its message names the address
-        raise files.UnreadableFileError(str(error)) from error
-
-
-def _fetched(name: str, answers: Iterable[bytes]) -> files.Loaded:
-    """The first answer that holds a span: the API v3 of old wrote ids that are no OTLP."""
-    fault = ValueError(f"{name}: the answer holds no span that can be read")
-    for content in answers:
-        try:
-            loaded = files.read(content, name)
-        except files.UnreadableFileError as error:
-            fault = error
-            continue
-        if loaded.spans:
-            return loaded
-    raise fault
-
-
-def _reading(path: str, progress: Progress) -> Callable[[int], None]:
-    return lambda spans: progress.at(f"reading {path}: {spans:,} spans")
-
-
-def _by_trace(spans: Iterable[Span], prefix: str) -> list[list[Span]]:
-    """Spans of each trace that is asked for, in the order of first appearance."""
-    traces: dict[bytes, list[Span]] = {}
-    for span in spans:
-        traces.setdefault(span.trace_id, []).append(span)
-    return [members for trace, members in traces.items() if trace.hex().startswith(prefix)]
-
-
-def _why_nothing(spans: Sequence[Span], prefix: str) -> str:
-    if not spans:
+def _why_nothing(known: Iterable[bytes], prefix: str) -> str:
+    ids = [trace.hex() for trace in known]
+    if not ids:
         return "no span could be read"
-    known = dict.fromkeys(span.trace_id.hex() for span in spans)
-    listed = ", ".join([*known][:5]) + (", ..." if len(known) > 5 else "")
+    listed = ", ".join(ids[:5]) + (", ..." if len(ids) > 5 else "")
     return f"no trace id starts with {prefix!r}; there are {listed}"
 
 
@@ -171,7 +107,7 @@ def _answers(
             given = answer(supposition, explained, plans)
         except ValueError as error:
             trace = explained.trace.trace_id.hex()
-            progress.tell(f"llmlat show: trace {trace}: {error}")
+            progress.tell(f"{SAYS}: trace {trace}: {error}")
             continue
         for root, one in given.items():
             answers.setdefault(root, []).append(one)

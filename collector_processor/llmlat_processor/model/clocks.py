@@ -91,6 +91,7 @@ class Clocks:
         offsets: per domain, in order of appearance, the reference first.
         messages: all that the spans tell of, whether they are consistent or not.
         limits_ns: per ordered pair (sender, receiver) with consistent messages the least limit.
+        potentials_ns: per domain of these an offset, such that together they satisfy all limits.
         left_out: domains beyond those whose offsets are computed: nothing is said of them.
     """
 
@@ -98,6 +99,7 @@ class Clocks:
     offsets: Mapping[str, Offset] = field(default_factory=dict)
     messages: tuple[Message, ...] = ()
     limits_ns: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    potentials_ns: Mapping[str, int] = field(default_factory=dict)
     left_out: int = 0
 
 

@@ -63,6 +63,8 @@ class Trace:
         parents: for each operation the index of its parent, or -1 where it has none.
         phases: phase spans by the index of the operation whose time they label.
         roots: indices of the operations without a parent id, or of provisional roots.
+        stand_ins: indices of those roots that only stand for a parent that never came: they have
+            its children's stamps, and so prove nothing of these.
         dropped_children: indices of operations that had a child that was set aside.
         findings: what was wrong with the data so far.
         complete: False where a parent is missing.
@@ -79,6 +81,7 @@ class Trace:
     complete: bool
     spans: tuple[Span, ...]
     assumptions: Assumptions = field(default_factory=Assumptions)
+    stand_ins: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

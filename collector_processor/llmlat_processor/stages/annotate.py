@@ -6,6 +6,7 @@ Nothing received is changed; all of this is added. An operation off the path say
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from llmlat_processor.model import (
@@ -54,7 +55,8 @@ _Added = dict[str, AttributeValue]
 
 def annotate(aligned: AlignedTrace, paths: CriticalPaths) -> ExplainedTrace:
     """Say of every operation what the paths say of it, and of every witness what it proves."""
-    findings = (*aligned.trace.findings, *_clock_findings(aligned, paths), *paths.findings)
+    clocks = (*_clock_findings(aligned, paths), *_with_proofs(aligned, paths))
+    findings = (*aligned.trace.findings, *clocks)
     added: dict[Span, _Added] = {}
     for root in paths.roots:
         _add_self_times(root, added)
@@ -74,6 +76,16 @@ def _clock_findings(aligned: AlignedTrace, paths: CriticalPaths) -> Iterator[Fin
     told = {finding.of for finding in paths.findings if finding.kind in _TOO_LONG}
     for finding in aligned.findings:
         if finding.kind not in _OF_ONE_CALL or finding.of not in told:
+            yield finding
+
+
+def _with_proofs(aligned: AlignedTrace, paths: CriticalPaths) -> Iterator[Finding]:
+    """What the paths have told; where the clocks have told the same, with the messages for it."""
+    proofs = {finding.of: finding.proof for finding in aligned.findings}
+    for finding in paths.findings:
+        if finding.kind is FindingKind.NEGATIVE_TRANSIT and proofs.get(finding.of):
+            yield replace(finding, proof=proofs[finding.of])
+        else:
             yield finding
 
 

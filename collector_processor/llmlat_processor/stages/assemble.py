@@ -55,6 +55,7 @@ class _Assembly:
         self.operations: list[Span] = []
         self.index: dict[bytes, int] = {}
         self.clients_of_shared_ids: dict[bytes, int] = {}
+        self.stand_ins: set[int] = set()
         self.above: dict[bytes, tuple[int, bytes]] = {}  # what was found on the way up
 
     def trace(self) -> Trace:
@@ -74,6 +75,7 @@ class _Assembly:
             complete=self.complete,
             spans=tuple(self.spans),
             assumptions=self.assumptions,
+            stand_ins=frozenset(self.stand_ins),
         )
 
     def _find(
@@ -212,6 +214,7 @@ class _Assembly:
             self._register(stand_in)
             parents.append(-1)
             roots.append(root)
+            self.stand_ins.add(root)
             for position in positions:
                 parents[position] = root
         return roots

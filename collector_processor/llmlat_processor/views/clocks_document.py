@@ -1,6 +1,6 @@
 """Clocks over many traces as one JSON document: exact integers, ids in hex, a fixed shape.
 
-    document  window_ns, drift_ppm, traces, pairs, findings, messages, left_out
+    document  window_ns, drift_ppm, traces, pairs, findings, messages, left_out, reason
     pair      first, second, stretches, steps
     clock     domain, services, host, is_monotonic
     stretch   epoch, start_ns, end_ns, at_ns, offset_ns, steady_offset_ns, drift_ppb, wall,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from llmlat_processor.model import ExplainedTrace, Finding, Span
-from llmlat_processor.views.wording import PLAIN_WORDS, duration
+from llmlat_processor.views.wording import meaning, size
 
 WARNINGS: Final = "@jaeger@warnings"
 """The attribute that Jaeger takes them from: always a list, a plain text breaks its queries."""
@@ -27,5 +27,5 @@ def jaeger_warnings(explained: ExplainedTrace) -> Mapping[Span, tuple[str, ...]]
 
 def _words(finding: Finding) -> str:
     """`negative_transit 12 ms: the callee took longer than its caller waited; ...`."""
-    amount = "" if finding.amount_ns is None else f" {duration(finding.amount_ns)}"
-    return f"{finding.kind.value}{amount}: {PLAIN_WORDS[finding.kind]}"
+    kind = f"{finding.kind.value} {size(finding)}".rstrip()
+    return f"{kind}: {meaning(finding)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Final
 
@@ -14,13 +14,11 @@ from llmlat_processor.wire.values import read_pairs
 from llmlat_semconv import attributes as names
 
 _HOSTS: Final = (names.HOST_ID, names.HOST_NAME)
-_CLOCKS: Final = (
-    names.HOST_ID,
-    names.K8S_POD_UID,
-    names.CONTAINER_ID,
-    names.SERVICE_INSTANCE_ID,
-)
+_CLOCKS: Final = (names.HOST_ID, names.K8S_POD_UID, names.CONTAINER_ID)
 """Attributes whose bearers share a clock, the best first."""
+
+_SERVICE: Final = (names.SERVICE_NAMESPACE, names.SERVICE_NAME)
+"""What an instance id is unique within; alone it may be the `0` of each of two services."""
 
 
 def resource_of(emptied: bytes) -> Resource:
@@ -44,22 +42,34 @@ def resource_of(emptied: bytes) -> Resource:
 
 
 def _process(attributes: Attributes) -> str:
-    instance = _text(attributes, names.SERVICE_INSTANCE_ID)
+    instance = _instance(attributes)
     if instance:
         return instance
     host, pid = _first(attributes, _HOSTS), _text(attributes, names.PROCESS_PID)
     return f"{host} {names.PROCESS_PID}={pid}" if host and pid else ""
 
 
+def _instance(attributes: Attributes) -> str:
+    """An instance of a service by its whole name; empty where it has no id of its own."""
+    if not _text(attributes, names.SERVICE_INSTANCE_ID):
+        return ""
+    return " ".join(_said(attributes, (*_SERVICE, names.SERVICE_INSTANCE_ID)))
+
+
 def _domain(attributes: Attributes) -> str:
     """The declared domain as it is, since spans may name it too; else what shares a clock."""
-    return _text(attributes, names.LLMLAT_CLOCK_DOMAIN_ID) or _first(attributes, _CLOCKS)
+    declared = _text(attributes, names.LLMLAT_CLOCK_DOMAIN_ID)
+    return declared or _first(attributes, _CLOCKS) or _instance(attributes)
 
 
 def _first(attributes: Attributes, candidates: Iterable[str]) -> str:
-    """The first attribute that says something, with its name, so that no two kinds are mixed up."""
+    return next(_said(attributes, candidates), "")
+
+
+def _said(attributes: Attributes, candidates: Iterable[str]) -> Iterator[str]:
+    """The attributes that say something, with their names, so that no two kinds are mixed up."""
     values = ((name, _text(attributes, name)) for name in candidates)
-    return next((f"{name}={value}" for name, value in values if value), "")
+    return (f"{name}={value}" for name, value in values if value)
 
 
 def _text(attributes: Attributes, name: str) -> str:

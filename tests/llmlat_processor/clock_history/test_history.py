@@ -14,8 +14,10 @@ from llmlat_processor.model import UNKNOWN, Interval, Message
 from llmlat_processor.model.clock_history import Drift, Stretch
 from tests.llmlat_processor.clock_history.worlds import (
     FIRST,
+    LATER,
     MS,
     SECOND,
+    STILL,
     WORLDS,
     S,
     World,
@@ -27,8 +29,6 @@ from tests.llmlat_processor.clock_history.worlds import (
 
 ROOMY = HistorySettings(bounds=1_000)
 WINDOW_MS = 120_000
-STILL = World(30 * MS, [0])
-LATER = World(80 * MS, [0])
 FEW = calls(2 * WINDOW_MS - 1_000, 7)
 
 
@@ -228,6 +228,7 @@ def test_once_a_step_is_known_both_sides_are_true_and_so_is_what_lies_between(
     if len(history.steps) != 1 or history.became[Became.FORGOTTEN]:
         return
     assert history.steps[0].amount_ns * jump_ns > 0
+    assert history.steps[0].after_ns <= history.steps[0].by_ns
     assert abs(history.steps[0].amount_ns) <= abs(jump_ns)
     for ms in range(0, 2 * WINDOW_MS, 5_000):
         true_ns = (world if ms < at_ms else after).offset_at(ms)

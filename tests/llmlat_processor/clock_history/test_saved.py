@@ -40,6 +40,7 @@ def test_what_is_loaded_is_what_was_saved_and_goes_on_alike(worlds: list[World],
     assert to_bytes(loaded) == saved
     assert list(loaded.stretches()) == list(history.stretches())
     assert loaded.steps == history.steps
+    assert {*loaded.became.items()} == {*history.became.items()}
     for one in (history, loaded):
         one.learn(trace(999), worlds[0].call(200_000, 1, 1, 1))
     assert to_bytes(loaded) == to_bytes(history)
@@ -65,7 +66,9 @@ def resealed(
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"hello", b"{}", b"[]", b'{"resourceSpans": []}', b"\xff"]
+    "content",
+    [b"", b"hello", b"{}", b"[]", b'{"resourceSpans": []}', b"\xff", b"[" * 200_000],
+    ids=lambda content: content[:8],
 )
 def test_a_foreign_file_is_no_history(content: bytes) -> None:
     with pytest.raises(NotAHistoryError, match="it is no clock history"):
@@ -106,6 +109,15 @@ def test_a_file_that_somebody_else_wrote_wrongly_is_damaged(
 ) -> None:
     with pytest.raises(NotAHistoryError, match="it is damaged"):
         from_bytes(resealed(saved, change))
+
+
+def test_a_pair_that_is_nested_without_end_is_damaged(saved: bytes) -> None:
+    seal, head, _ = saved.splitlines(keepends=True)
+    rest = head + b"[" * 200_000 + b"\n"
+    sealed = json.dumps({**json.loads(seal), "crc32": crc32(rest)}).encode() + b"\n" + rest
+
+    with pytest.raises(NotAHistoryError, match="it is damaged: it is nested too deeply"):
+        from_bytes(sealed)
 
 
 def test_a_file_that_lacks_a_pair_is_damaged(saved: bytes) -> None:

@@ -47,6 +47,10 @@ class World:
         return [self.request(at_ms, there_ms), self.answer(answered_ms, back_ms)]
 
 
+STILL = World(30 * MS, [0])
+LATER = World(80 * MS, [0])
+
+
 def trace(number: int) -> bytes:
     return number.to_bytes(16, "big")
 

@@ -78,15 +78,25 @@ class _Alignment:
         for proof in solution.contradictions:
             self.findings.append(found(FindingKind.OFFSET_CYCLE, proof))
         if left_out:
-            self._tell_what_is_left_out(left_out)
-        intervals = intervals_from(solution.limits_ns, reference)
+            note = f"{left_out} clock domains beyond {MOST_DOMAINS} are left out"
+            self._tell_what_is_left_out(note)
+        if not solution.is_whole:
+            self._tell_what_is_left_out("its clocks contradict each other too often to be bounded")
+        intervals = intervals_from(solution, reference)
         counts = _counts(messages)
         offsets = {
             domain: self._offset(domain, reference, intervals, counts.get(domain, 0))
             for domain in (reference, *order)
             if domain in known
         }
-        return Clocks(reference, offsets, tuple(messages), solution.limits_ns, left_out)
+        return Clocks(
+            reference,
+            offsets,
+            tuple(messages),
+            solution.limits_ns,
+            solution.potentials_ns,
+            left_out,
+        )
 
     def _messages(self) -> Sequence[Message]:
         """All messages but those of exchanges that are impossible by themselves."""
@@ -132,9 +142,8 @@ class _Alignment:
         wall = widened(shifted(interval, wall_ns - own_wall_ns), blur_ns + own_blur_ns)
         return Offset(domain, interval, wall, messages)
 
-    def _tell_what_is_left_out(self, domains: int) -> None:
+    def _tell_what_is_left_out(self, note: str) -> None:
         root = self._trace.operations[self._trace.roots[0]]
-        note = f"{domains} clock domains beyond {MOST_DOMAINS} are left out"
         ids = (root.span_id,)
         self.findings.append(
             Finding(FindingKind.TRUNCATED_TRACE, root.span_id, None, ids, None, note)

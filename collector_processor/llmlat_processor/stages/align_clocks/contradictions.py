@@ -7,6 +7,7 @@ three or more         each two are possible, all together are not
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -97,9 +98,16 @@ def _before_a_step(messages: Sequence[Message], steady: Container[str]) -> Seque
 def _first_half(in_order: Sequence[Message]) -> Sequence[Message]:
     """Up to where both halves are possible and tell enough; nothing without such a place."""
     ahead, behind = _possible_up_to(in_order), _possible_up_to(in_order[::-1])
-    for split in range(max(len(in_order) - behind, 1), ahead + 1):
-        if _tell(in_order[:split]) and _tell(in_order[split:]):
+    senders = [message.sender for message in in_order]
+    pair = sorted(in_order[0][:2])
+    before, after = Counter[str](), Counter(senders)
+    for split, sender in enumerate(senders):
+        if len(in_order) - behind <= split <= ahead and all(
+            min(before[domain], after[domain]) >= CALLS_BESIDE_A_STEP for domain in pair
+        ):
             return in_order[:split]
+        before[sender] += 1
+        after[sender] -= 1
     return ()
 
 
@@ -122,11 +130,3 @@ def _possible_up_to(messages: Sequence[Message]) -> int:
         if back is not None and least[pair] + back < 0:
             return number
     return len(messages)
-
-
-def _tell(messages: Sequence[Message]) -> bool:
-    """Whether there are enough of them each way to tell a step from a bad span."""
-    if not messages:
-        return False
-    one_way = sum(message.sender == messages[0].sender for message in messages)
-    return min(one_way, len(messages) - one_way) >= CALLS_BESIDE_A_STEP

@@ -10,14 +10,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from llmlat_processor.facts import TELLING, UNARY, Facts
+from llmlat_processor.facts import TELLING, Facts, is_unary
 from llmlat_processor.model import CLIENT, CONSUMER, INTERNAL, SERVER, Trace
-from llmlat_processor.relations import is_remote
+from llmlat_processor.relations import ends_with_its_answer, is_remote
 from llmlat_processor.stages.align_clocks.placement import Placement
 from llmlat_semconv.values import Evidence, SectionLabel
 
 MOST_LEVELS: Final = 16
 """So far above an operation its outputs are looked for by who was called from elsewhere."""
+
+MILLISECOND_NS: Final = 1_000_000
+"""The coarsest that stamps commonly are."""
 
 _SENDS: Final = (SectionLabel.SEND, SectionLabel.UPSTREAM)
 _STREAMS: Final = (SectionLabel.STREAM, SectionLabel.UPSTREAM_STREAM)
@@ -79,6 +82,7 @@ class Edges:
         self._phases = trace.phases
         self._starts_ns = placement.starts_ns
         self._phase_starts_ns = placement.phase_starts_ns
+        self._late_ns = trace.assumptions.tail_ns + MILLISECOND_NS
         self._facts: dict[int, Facts | None] = {}
         self._callers: dict[int, Caller] = {}
         self._children = children
@@ -187,7 +191,7 @@ class Edges:
     def _is_unary(self, position: int) -> bool:
         """A client of a unary RPC that says nothing else, and went well."""
         span = self._operations[position]
-        return span.kind == CLIENT and not span.is_error and not UNARY.isdisjoint(span.attributes)
+        return span.kind == CLIENT and not span.is_error and is_unary(span.attributes)
 
     def _waited(self, position: int, facts: Facts) -> bool:
         """Known to last to the last byte, and not cut short; an agent need not, nor a server."""
@@ -212,6 +216,8 @@ class Edges:
             return None
         if above not in self._transports:
             self._transports[above] = sum(map(self._is_transport, self._children[above]))
+        if self.end_ns(position) > self.end_ns(above) + self._late_ns:
+            return None  # it was sent for something else, such as a log
         return above if self._transports[above] == 1 else None
 
     def _is_transport(self, position: int) -> bool:
@@ -253,14 +259,16 @@ class Edges:
         """
         end_ns, facts = self.end_ns(position), self.facts(position)
         tellers = [position, *self._tellers.get(position, ())]
+        is_ours = facts is not None and facts.ours
+        late_by_ns = 0 if is_ours or ends_with_its_answer(self._operations[position]) else None
         if facts is None and len(tellers) == 1:
-            return Callee(position, None, position, end_ns, position, False, 0)
+            return Callee(position, None, position, end_ns, position, False, late_by_ns)
         first_ns, first_by = self._told(tellers, "first_output_ns", end_ns)
         if facts is not None and facts.is_gateway:
             return self._gateway(position, facts, first_ns, first_by)
         last_ns, last_by = self._told(tellers, "last_output_ns", end_ns)
         if last_ns is None:
-            return Callee(position, first_ns, first_by, end_ns, position, False, 0)
+            return Callee(position, first_ns, first_by, end_ns, position, False, late_by_ns)
         return Callee(position, first_ns, first_by, last_ns, last_by, True, 0)
 
     def _told(self, tellers: Sequence[int], edge: str, end_ns: int) -> tuple[int | None, int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from llmlat_processor.model import CLIENT, SERVER, Trace
+from llmlat_processor.model import CLIENT, CONSUMER, PRODUCER, SERVER, Trace
 from llmlat_processor.stages.align_clocks.placement import Placement
 
 MILLION: Final = 1_000_000
@@ -61,8 +61,11 @@ class Elapsed:
         operations, above = trace.operations, trace.parents[position]
         span = operations[position]
         by_wall_ns = abs(span.start_ns - operations[trace.roots[0]].start_ns)
-        if above < 0:
+        if above < 0 or above in trace.stand_ins:
             return by_wall_ns
+        kind = operations[above].kind
         ended_ns = self._since_ns[above] + operations[above].duration_ns
-        was_called = span.kind == SERVER or operations[above].kind == CLIENT
+        was_called = (span.kind == SERVER or kind == CLIENT) and (
+            span.kind != CONSUMER and kind != PRODUCER
+        )
         return ended_ns if was_called else max(by_wall_ns, ended_ns)

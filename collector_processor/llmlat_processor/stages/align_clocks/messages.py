@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from llmlat_processor.facts import Facts
 from llmlat_processor.model import CONSUMER, PRODUCER, Message, Trace
-from llmlat_processor.relations import PRECEDES, joined_ids, relationship
+from llmlat_processor.relations import joined_ids, relationship
 from llmlat_processor.stages.align_clocks.edges import Callee, Caller, Edges
 from llmlat_processor.stages.align_clocks.elapsed import Elapsed
 from llmlat_processor.stages.align_clocks.placement import Placement, children_of, parents_first
@@ -56,7 +56,11 @@ class Messages:
         domains, parents = self._domains, self._trace.parents
         for position in self._parents_first:
             above = parents[position]
-            if above >= 0 and domains[above] != domains[position]:
+            if (
+                above >= 0
+                and domains[above] != domains[position]
+                and above not in self._trace.stand_ins
+            ):
                 yield self._exchange(position, above)
 
     def _exchange(self, position: int, above: int) -> Exchange:
@@ -115,7 +119,7 @@ class Messages:
         """What was waited for had ended when the other began, or before it ended."""
         if self._domains[before] == self._domains[after] or self._was_given_up(before):
             return
-        if said in PRECEDES:
+        if said == LinkRelationship.FOLLOWS:  # a try may be repeated while the first one goes on
             at_ns = self._starts_ns[after]
         elif said == LinkRelationship.JOINED:
             at_ns = self._edges.end_ns(after)

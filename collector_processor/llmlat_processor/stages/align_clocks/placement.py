@@ -11,7 +11,8 @@ No stamp of one domain is ever compared with a stamp of another: what joins them
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -43,33 +44,44 @@ class Anchor:
 
 
 class Anchors:
-    """One anchor per process that tells its monotonic clock, and one per domain for the rest.
+    """The anchors of processes that tell their monotonic clock, and one per domain for the rest.
 
     Attributes:
         read: the spans that tell their monotonic clock, in the trace's order.
+        by_domain: the first anchor of each domain.
         spread_ns: per domain, how far its wall clock was stepped, slewed or read apart meanwhile.
     """
 
     def __init__(self, trace: Trace) -> None:
         self.read: list[tuple[Span, Anchor]] = []
-        self.by_process: dict[str, Anchor] = {}
         self.by_domain: dict[str, Anchor] = {}
         self.spread_ns: dict[str, int] = {}
-        for span in trace.operations:
+        self._by_process: dict[str, list[Anchor]] = {}
+        self._walls_ns: dict[str, list[int]] = {}
+        for span in trace.operations:  # by wall start
             anchor = anchor_of(span) if span.attributes else None
             if anchor is not None:
                 self.read.append((span, anchor))
-                self.by_process.setdefault(span.resource.process, anchor)
+                self._by_process.setdefault(span.resource.process, []).append(anchor)
+                self._walls_ns.setdefault(span.resource.process, []).append(span.start_ns)
                 first = self.by_domain.setdefault(anchor.domain, anchor)
                 apart = abs(anchor.wall_minus_monotonic_ns - first.wall_minus_monotonic_ns)
                 self.spread_ns[anchor.domain] = max(self.spread_ns.get(anchor.domain, 0), apart)
 
     def of(self, span: Span) -> Anchor | None:
-        """The anchor that a span is placed by; None where wall stamps are all there is."""
-        if not self.by_process:
+        """The anchor that a span is placed by; None where wall stamps are all there is.
+
+        Of several of its process it is the nearest before: the wall clock may have been stepped.
+        """
+        if not self.read:
             return None
-        own = self.by_process.get(span.resource.process)
-        return own or self.by_domain.get(_declared_domain(span) or span.resource.domain)
+        own = self._by_process.get(span.resource.process)
+        if own is None:
+            return self.by_domain.get(_declared_domain(span) or span.resource.domain)
+        if len(own) == 1:
+            return own[0]
+        before = bisect_right(self._walls_ns[span.resource.process], span.start_ns)
+        return own[max(0, before - 1)]
 
 
 class Placement:
@@ -144,14 +156,14 @@ def _entries(trace: Trace, named: Sequence[str]) -> list[int]:
     operations, parents = trace.operations, trace.parents
     entries = [-1] * len(operations)
     for start in range(len(operations)):
-        trail = []
+        trail: dict[int, None] = {}
         position = start
         while entries[position] < 0:
-            trail.append(position)
+            trail[position] = None
             above = parents[position]
             if (
                 above < 0
-                or len(trail) > len(operations)  # in a circle of parents everybody is inside
+                or above in trail  # in a circle of parents everybody is inside
                 or named[above] != named[position]
                 or is_remote(operations[position], operations[above])
             ):
@@ -228,25 +240,46 @@ def _resolutions(
     believed: dict[str, int] = {}
     granted: dict[str, int] = {}
     for domain, spans in members.items():
-        blur_ns = _blur_ns(anchors, domain, spans)
-        believed[domain], granted[domain] = (max(blur_ns, g) for g in _granularity(spans))
+        anchoring_ns = _anchoring_ns(anchors, domain, spans)
+        spread_ns = anchors.spread_ns[domain] if anchoring_ns else 0
+        believed[domain] = max(anchoring_ns, _granularity(spans))
+        granted[domain] = max(anchoring_ns + spread_ns, _coarsest(spans))
     return believed, granted
 
 
-def _blur_ns(anchors: Anchors, domain: str, spans: Sequence[Span]) -> int:
+def _anchoring_ns(anchors: Anchors, domain: str, spans: Sequence[Span]) -> int:
     """What placing wall stamps on a monotonic clock costs; 0 where none had to be."""
     anchor = anchors.by_domain.get(domain)
     if anchor is None or all(_monotonic_start(span) is not None for span in spans):
         return 0
-    return anchor.uncertainty_ns + anchors.spread_ns[domain] + ANCHORING_NS
+    return anchor.uncertainty_ns + ANCHORING_NS
 
 
-def _granularity(spans: Sequence[Span]) -> tuple[int, int]:
-    """Declared; else the largest that divides every stamp: believed if they are enough."""
+def _granularity(spans: Sequence[Span]) -> int:
+    """Declared; else the largest that divides every stamp, if there are enough."""
     declared = max(map(_declared_resolution, {span.resource for span in spans}))
     if declared:
-        return declared, declared
+        return declared
     stamps = set(chain.from_iterable((span.start_ns, span.end_ns) for span in spans))
+    return _divisor(stamps) if len(stamps) >= MIN_STAMPS else 1
+
+
+def _coarsest(spans: Sequence[Span]) -> int:
+    """The largest that divides all starts, or all ends, of any one process of the domain.
+
+    Few as they may be: who takes a start from a clock of milliseconds and adds what passed by a
+    finer one (OpenTelemetry's JavaScript SDK) has stamps that no one granularity divides.
+    """
+    by_process: dict[str, list[Span]] = {}
+    for span in spans:
+        by_process.setdefault(span.resource.process, []).append(span)
+    steps = [_declared_resolution(resource) for resource in {span.resource for span in spans}]
+    for own in by_process.values():
+        steps.append(_divisor({span.start_ns for span in own}))
+        steps.append(_divisor({span.end_ns for span in own}))
+    return max(steps)
+
+
+def _divisor(stamps: Collection[int]) -> int:
     divisor = math.gcd(*stamps)
-    found = next((step for step in RESOLUTIONS_NS if divisor % step == 0), 1)
-    return (found if len(stamps) >= MIN_STAMPS else 1), found
+    return next((step for step in RESOLUTIONS_NS if divisor % step == 0), 1)

@@ -25,7 +25,7 @@ def find_calls(tree: Tree) -> None:
     order = list(tree.roots)
     for node in order:  # parents first: a spliced child is seen under its new parent
         if node.children:
-            _settle_children(node)
+            _settle_children(tree, node)
             order.extend(node.children)
     tree.order = order
     for node in order:
@@ -39,12 +39,15 @@ def find_calls(tree: Tree) -> None:
                 node.call.callee = callees[0]
 
 
-def _settle_children(node: Node) -> None:
+def _settle_children(tree: Tree, node: Node) -> None:
     facts = node.facts
     if facts is None or not (facts.is_inference or facts.attempt is not None):
         _hand_callees_to_first_attempt(node)
         return
-    transports = [child for child in node.children if _is_transport(child)]
+    last_ns = node.end_ns + tree.epsilon_ns(node) + tree.tail_ns
+    transports = [
+        child for child in node.children if _is_transport(child) and child.end_ns <= last_ns
+    ]
     attempts = [child for child in node.children if _attempt_number(child) is not None]
     if len(transports) == 1 and not attempts:
         _splice(node, transports[0])
@@ -55,7 +58,10 @@ def _settle_children(node: Node) -> None:
 
 
 def _is_transport(node: Node) -> bool:
-    """A local CLIENT span that says nothing of its own: HTTP under an inference."""
+    """A local CLIENT span that says nothing of its own: HTTP under an inference.
+
+    What goes on after the inference was sent for something else, such as a log.
+    """
     return (
         node.span.kind == CLIENT and not node.remote and (node.facts is None or node.facts.is_plain)
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from llmlat_processor.relations import ends_with_its_answer
 from llmlat_processor.stages.critical_path.account import Part
 from llmlat_processor.stages.critical_path.envelope import (
     Envelope,
@@ -156,6 +157,14 @@ def first_extension_ns(node: Node) -> int:
     return max(0, min(offer.total_ns - room_ns, more_ns))
 
 
+def _tells_its_end(callee: Node) -> bool:
+    """Whether the end of a callee's account is known to be that of its answer."""
+    facts = callee.facts
+    if facts is not None and (facts.ours or facts.last_output_ns is not None or facts.reported):
+        return True
+    return ends_with_its_answer(callee.span)
+
+
 def _report_misfit(tree: Tree, node: Node, offer: Offer, sizes_ns: tuple[int, int, int]) -> None:
     """The callee took longer than the caller waited: said, and left off both paths."""
     envelope_ns, room_ns, tolerance_ns = sizes_ns
@@ -163,7 +172,7 @@ def _report_misfit(tree: Tree, node: Node, offer: Offer, sizes_ns: tuple[int, in
     amount = envelope_ns - offer.total_ns
     if facts is not None and (facts.cancelled or facts.failed):
         kind = FindingKind.OUTLIVED_CANCELLED_PARENT
-    elif facts is not None and facts.saw_last_byte:
+    elif facts is not None and facts.saw_last_byte and _tells_its_end(offer.node):
         kind = FindingKind.NEGATIVE_TRANSIT
     else:
         kind, amount = FindingKind.OUTLIVED_PARENT, offer.total_ns - room_ns

@@ -90,6 +90,7 @@ class Node:
         remote: its parent lives in another process.
         foreign: its stamps cannot be compared with its parent's.
         play: where else it may be, if only the offsets of clocks say where it is.
+        moved_ns: how far from where its own clock has it.
         until_ns: where it ends for those who wait for it; its end, but for a joined child
             that outlives its parent.
         joined: operations that its end waits for, the latest end first.
@@ -111,6 +112,7 @@ class Node:
         "foreign",
         "joined",
         "leaf",
+        "moved_ns",
         "output",
         "parent",
         "play",
@@ -131,6 +133,7 @@ class Node:
         self.remote = False
         self.foreign = False
         self.play: Play | None = None
+        self.moved_ns = 0
         self.facts: Facts | None = None
         self.call: Call | None = None
         self.joined: list[Node] = NOBODY
@@ -165,6 +168,7 @@ class Node:
         self.start_ns += by_ns
         self.end_ns += by_ns
         self.until_ns += by_ns
+        self.moved_ns += by_ns
         if self.facts is not None:
             self.facts.move(by_ns)
 

@@ -268,12 +268,17 @@ class Walk:
         return True
 
     def _push(self, frame: Frame, frames: list[Frame]) -> None:
-        floor = frame.lo_ns
+        """Frames that account for no more than what is left of the one that they are entered from.
+
+        Within the resolution of a clock one of them may have begun after that.
+        """
+        floor, ceiling = frame.lo_ns, frame.cursor
         for pushed in frames:
-            floor = pushed.lo_ns = max(pushed.lo_ns, floor)
+            floor = pushed.lo_ns = min(max(pushed.lo_ns, floor), ceiling)
             pushed.cursor = max(pushed.cursor, floor)
         self.frames.extend(frames)
         last = frames[-1]
+        last.cursor = min(last.cursor, ceiling)
         node = last.node
         if last.extent is _WHOLE and node.account is not None:
             # Exchanged as a whole, then clipped: part of a call's waiting is no measure of it.

@@ -30,8 +30,10 @@ def draw_clocks(clocks: ClockMap, reference: str, left_out: int) -> Iterator[str
     is_open = " open" if len(clocks.clocks) <= OPEN_CLOCKS else ""
     number = f"{len(clocks.clocks):,} of them"
     yield f'<details class="clocks" data-at="clocks"{is_open}><summary><h3>Clocks</h3> '
-    yield f'<span class="quiet">{number}, each with how far it is ahead of the root\'s</span>'
-    yield f'</summary><span data-text="reference" hidden>{text(reference)}</span><table><thead><tr>'
+    yield f'<span class="quiet">{number}, each with how far it is ahead of (+) or behind (-)'
+    yield " the root's, at its start</span>"
+    yield f'</summary><span data-text="reference" hidden>{text(reference)}</span>'
+    yield '<table><caption class="unseen">Offsets of clocks</caption><thead><tr>'
     yield '<th scope="col">Read by</th><th scope="col">Host</th>'
     yield "".join(f'<th scope="col" class="num">{heading}</th>' for heading in _HEADINGS)
     yield '<th scope="col">Findings</th></tr></thead><tbody>'
@@ -48,7 +50,7 @@ def _clock(position: int, clock: Clock) -> Iterator[str]:
     )
     domain = clock.offset.domain
     yield f'<tr data-at="domains.{position}"><th scope="row">{services or NOTHING}</th>'
-    yield f"<td>{name(clock.host) if clock.host else NOTHING}"
+    yield f"<td>{_host(clock)}"
     yield f'<span data-text="domain" hidden>{text(domain)}</span></td>'
     yield f'<td class="num">{text(clock.where())}{_ends(clock)}</td>'
     width_ns = clock.width_ns
@@ -56,6 +58,12 @@ def _clock(position: int, clock: Clock) -> Iterator[str]:
     yield f'<td class="num">{count(clock.offset.messages, "messages")}</td>'
     found = ", ".join(f"<code>{kind.value}</code>" for kind in clock.found)
     yield f"<td>{found or NOTHING}</td></tr>"
+
+
+def _host(clock: Clock) -> str:
+    if clock.host:
+        return name(clock.host)
+    return f"in {name(clock.within)}" if clock.within else NOTHING
 
 
 def _ends(clock: Clock) -> str:
@@ -76,8 +84,10 @@ def draw_first_contents(
     is_open = " open" if len(seen) <= OPEN_FIRST_CONTENTS else ""
     yield f'<details class="first-contents"{is_open}><summary><h3>First content</h3> '
     yield '<span class="quiet">as both sides of a call saw it, each by its own clock</span>'
-    yield '</summary><table><thead><tr><th scope="col">Call</th><th scope="col">Callee</th>'
-    yield '<th scope="col" class="num">Callee</th><th scope="col" class="num">Caller</th>'
+    yield '</summary><table><caption class="unseen">First contents</caption><thead><tr>'
+    yield '<th scope="col">Call</th><th scope="col">Callee</th>'
+    yield '<th scope="col" class="num">Seen by the callee</th>'
+    yield '<th scope="col" class="num">Seen by the caller</th>'
     yield '<th scope="col" class="num">Both ways between them</th></tr></thead><tbody>'
     for position, one in enumerate(seen):
         yield f'<tr data-at="/first_contents.{position}"><th scope="row">'

@@ -7,7 +7,7 @@ from typing import Final
 
 from llmlat_processor.model import ExplainedTrace, Finding, Span
 from llmlat_processor.views.page.markup import amount, exact, exact_ends, name, named_span, text
-from llmlat_processor.views.wording import PLAIN_WORDS, ClockMap, Limit, against_caller, granted
+from llmlat_processor.views.wording import ClockMap, Limit, by_weight, meaning, size
 
 OPEN_FINDINGS: Final = 12
 
@@ -23,8 +23,8 @@ def draw_findings(
         return
     drawing = _Findings(explained, clocks, addresses)
     yield f'<section class="findings" id="{where}"><h3>Findings</h3><ul>'
-    for number, finding in enumerate(findings):
-        if number == OPEN_FINDINGS:
+    for position, (number, finding) in enumerate(by_weight(findings)):
+        if position == OPEN_FINDINGS:
             more = len(findings) - OPEN_FINDINGS
             yield f"</ul><details><summary>{more:,} more</summary><ul>"
         yield from drawing.draw(number, finding)
@@ -46,18 +46,17 @@ class _Findings:
         yield f'<li data-at="findings.{number}"><p><b aria-hidden="true">▲</b> '
         yield f'<code data-text="kind">{finding.kind.value}</code> '
         if finding.amount_ns is not None:
-            yield f"<strong>{amount(finding.amount_ns, 'amount_ns')}</strong> "
-        yield f"{self._span(finding.of)}</p><p>{PLAIN_WORDS[finding.kind]}"
-        offset = against_caller(finding)
-        if offset:
-            yield f"; its clock is ahead of its caller's by <strong>{text(offset)}</strong>"
+            shown = f'value="{finding.amount_ns}" data-is="amount_ns">{size(finding)}'
+            yield f"<strong><data {shown}</data></strong> "
+        yield f"{self._span(finding.of)}</p><p>{text(meaning(finding))}"
         if finding.epsilon_ns is not None:
             yield f"; {amount(finding.epsilon_ns, 'epsilon_ns')} were granted"
         if finding.note:
             yield f"; {name(finding.note, 'note')}"
         seen_on = [self._witness(at, one) for at, one in enumerate(finding.witnesses)]
         if seen_on:
-            yield f'. <span class="quiet">Seen on {", ".join(seen_on)}</span>'
+            hidden = " hidden" if finding.proof else ""  # the proof names them
+            yield f'. <span class="quiet"{hidden}>Seen on {", ".join(seen_on)}</span>'
         yield f'</p><span data-text="of" hidden>{finding.of.hex()}</span>'
         if finding.interval is not None:
             yield exact_ends(finding.interval, "interval_ns")
@@ -70,10 +69,11 @@ class _Findings:
         return named_span(self._named[span_id], self._linked.get(span_id))
 
     def _witness(self, at: int, span_id: bytes) -> str:
-        identity = f'<code data-text="witnesses.{at}">{span_id.hex()}</code>'
-        if span_id not in self._linked:
-            return identity
-        return f'<a href="#{self._linked[span_id]}">{identity}</a>'
+        """A span by its name, which says more than its id."""
+        key = f'data-text="witnesses.{at}"'
+        if span_id not in self._named:
+            return f"span <code {key}>{span_id.hex()}</code>"
+        return f"{self._span(span_id)}<span {key} hidden>{span_id.hex()}</span>"
 
     def _proof(self, finding: Finding) -> Iterator[str]:
         """The certificate: each message in words and in exact numbers, and what they come to."""
@@ -81,8 +81,10 @@ class _Findings:
             return
         limits = self._clocks.limits(finding)
         yield f'<ol class="proof">{"".join(map(self._words, limits))}</ol>'
-        yield f"<p>Together: {text(granted(finding))}.</p>"
-        yield "<details><summary>In numbers, in ns</summary><table><thead><tr>"
+        together = self._clocks.together(finding)
+        yield f"<p>{text(together[:1].upper() + together[1:])}.</p>"
+        yield "<details><summary>In numbers, in ns</summary><table>"
+        yield '<caption class="unseen">Messages of the proof</caption><thead><tr>'
         for heading in ("Clock", "To", "Left", "Arrived", "Resolution", "Tail", "Drift"):
             yield f'<th scope="col">{heading}</th>'
         yield "</tr></thead><tbody>"
@@ -93,8 +95,8 @@ class _Findings:
     def _words(self, limit: Limit) -> str:
         left, arrived = self._span(limit.message.left), self._span(limit.message.arrived)
         of, than = name(limit.of, kind="service"), name(limit.than, kind="service")
-        bound = f"{of} is ahead of {than} by <strong>{text(limit.bound)}</strong>"
-        return f"<li>by {left} to {arrived}: {bound}</li>"
+        bound = f"{of} is <strong>{text(limit.bound)}</strong> {than}"
+        return f"<li>from {left} to {arrived}: {bound}</li>"
 
 
 def _numbers(at: int, limit: Limit) -> str:

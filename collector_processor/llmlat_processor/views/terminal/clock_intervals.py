@@ -1,6 +1,6 @@
 """Writes what many traces prove of each pair of clocks, over time, and where one was stepped.
 
-vllm (gpu-1) ahead of adviser (laptop)
+vllm (gpu-1) ahead of (+) or behind (-) adviser (laptop)
   2026-11-30 12:00:41  +4.9987 s .. +5.0012 s  2.43 ms wide
     at a constant rate +4.9991 s .. +5.0003 s · drift -12.4 .. +31 ppm · 1,204 messages, ...
 """
@@ -58,11 +58,12 @@ def draw_clocks_over_time(
     """
     page = Page(width, theme.UNICODE if unicode else theme.ASCII, everything)
     lines: list[Text] = []
-    shown = _shown(told.pairs, SHOWN_PAIRS, page)
+    shown = _shown(sorted(told.pairs, key=lambda pair: not pair.steps), SHOWN_PAIRS, page)
     names = _names(told.pairs, page)
     for pair in shown:
         lines += [*_pair(pair, names, page), Text()]
-    lines += _more(len(told.pairs) - len(shown), "pairs of clocks", indent=0)
+    if len(shown) < len(told.pairs):
+        lines += [*_more(len(told.pairs) - len(shown), "pairs of clocks", indent=0), Text()]
     if told.findings:
         lines += [*_findings(told.findings, page), Text()]
     lines += _read(told, page)
@@ -70,7 +71,8 @@ def draw_clocks_over_time(
 
 
 def _pair(pair: PairOverTime, names: Mapping[str, str], page: Page) -> Iterator[Text]:
-    title = f"{names[pair.second.domain]} ahead of {names[pair.first.domain]}"
+    one, other = names[pair.second.domain], names[pair.first.domain]
+    title = f"{one} ahead of (+) or behind (-) {other}"
     yield Text(paragraph(title.split(), page, indent=0), theme.HEADING)
     yield Text(paragraph(_which(pair).split(), page), theme.QUIET)
     shown = _latest(pair.stretches, SHOWN_STRETCHES, page)
@@ -85,7 +87,7 @@ def _pair(pair: PairOverTime, names: Mapping[str, str], page: Page) -> Iterator[
     steps = _latest(pair.steps, SHOWN_STEPS, page)
     yield from _more(len(pair.steps) - len(steps), "earlier steps")
     for step in steps:
-        yield from _step(step, pair, page)
+        yield from _step(step, pair, (one, other), page)
 
 
 def _names(pairs: Sequence[PairOverTime], page: Page) -> dict[str, str]:
@@ -180,12 +182,13 @@ def _ppm(tenths: int) -> str:
     return f"{sign}{whole}.{rest}" if rest else f"{sign}{whole}"
 
 
-def _step(step: Step, pair: PairOverTime, page: Page) -> Iterator[Text]:
+def _step(step: Step, pair: PairOverTime, of: tuple[str, str], page: Page) -> Iterator[Text]:
     shift = next((one for one in reversed(pair.shifts) if one is not None), None)
     when = " and ".join(_instant(at_ns, shift) for at_ns in (step.after_ns, step.by_ns))
     least = interval(Interval(abs(step.amount_ns), None), page.glyphs.micro).replace("+", "")
-    went = "rose" if step.amount_ns > 0 else "fell"
-    words = f"{page.glyphs.warning} clock_step: it {went} by {least} between {when}"
+    moved = "moved ahead" if step.amount_ns > 0 else "moved back"
+    went = f"{of[0]} {moved} against {of[1]} by {least}"
+    words = f"{page.glyphs.warning} clock_step: {went} between {when}"
     yield Text(paragraph(words.split(), page), theme.WARNING)
     for side, witnesses in (("before", step.before), ("since then", step.since)):
         yield Text(f"    {side}", theme.QUIET)

@@ -19,7 +19,7 @@ from llmlat_processor.views.terminal.account import (
 from llmlat_processor.views.terminal.answers import draw_answers
 from llmlat_processor.views.terminal.clocks import draw_clocks, draw_first_contents
 from llmlat_processor.views.terminal.paths import draw_paths
-from llmlat_processor.views.terminal.theme import Page, duration, printable
+from llmlat_processor.views.terminal.theme import Page, duration, printable, short
 from llmlat_processor.views.terminal.waterfall import draw_waterfall
 from llmlat_processor.views.waterfall.placement import Placement
 from llmlat_processor.views.waterfall.rows import rows_of
@@ -55,7 +55,7 @@ def render(
         lines.append(Text())
     if not explained.paths.roots:
         lines.append(Text("No operation of this trace can be placed.", theme.WARNING))
-    clocks = ClockMap(explained)
+    clocks = ClockMap(explained, lambda name: short(name, page))
     for block in (
         draw_first_contents(explained.paths.first_contents, page),
         draw_clocks(clocks, explained.aligned.clocks.left_out, page),

@@ -8,12 +8,13 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from llmlat_processor.model import Alternative, Path, RootPaths, Section, Trace
+from llmlat_processor.model import Alternative, Path, RootPaths, Section, Span, Trace
 from llmlat_processor.views.terminal import theme
 from llmlat_processor.views.terminal.theme import (
     Page,
     duration,
     fit,
+    named,
     paragraph,
     printable,
 )
@@ -29,16 +30,16 @@ ROOM_FOR_OFFSETS: Final = 70
 
 def draw_paths(paths: RootPaths, trace: Trace, page: Page) -> Iterator[Text]:
     """Write both paths; instead of a path that is absent, why it is."""
-    named = {span.span_id: span.name for span in trace.operations}
+    spans = {span.span_id: span for span in trace.operations}
     yield from _path("the end", page.glyphs.e2e, paths.e2e, page)
-    yield from _alternatives(paths.e2e, named, page)
+    yield from _alternatives(paths.e2e, spans, page)
     yield Text()
     if paths.ttft is not None:
         goal = "the first useful content"
         if paths.ttft.root is not paths.root:
             goal += f", counted from {printable(paths.ttft.root.name, page.glyphs)}"
         yield from _path(goal, page.glyphs.ttft, paths.ttft, page)
-        yield from _alternatives(paths.ttft, named, page)
+        yield from _alternatives(paths.ttft, spans, page)
     elif paths.ttft_absence is not None:
         yield Text(f"No path to a first useful content: {ABSENCES[paths.ttft_absence]}.")
 
@@ -58,20 +59,20 @@ def _path(goal: str, mark: str, path: Path, page: Page) -> Iterator[Text]:
         yield Text(f"  not shown: {count:,} shorter sections, together {spent}", theme.QUIET)
 
 
-def _alternatives(path: Path, named: Mapping[bytes, str], page: Page) -> Iterator[Text]:
+def _alternatives(path: Path, spans: Mapping[bytes, Span], page: Page) -> Iterator[Text]:
     """Where the clocks allow another path, which one."""
     shown = path.alternatives if page.everything else path.alternatives[:SHOWN_ALTERNATIVES]
     for one in shown:
-        words = f"ambiguous: {_alternative(one, named, page)}"
+        words = f"ambiguous: {_alternative(one, spans, page)}"
         yield Text(paragraph(words.split(), page), theme.WARNING)
     if len(shown) < len(path.alternatives):
         more = len(path.alternatives) - len(shown)
         yield Text(f"  ambiguous in {more:,} more places", theme.WARNING)
 
 
-def _alternative(one: Alternative, named: Mapping[bytes, str], page: Page) -> str:
+def _alternative(one: Alternative, spans: Mapping[bytes, Span], page: Page) -> str:
     other, entered = (
-        printable(named.get(span_id, span_id.hex()), page.glyphs)
+        named(spans[span_id], page) if span_id in spans else f"span {span_id.hex()}"
         for span_id in (one.other, one.entered)
     )
     return f"the clocks allow {other} in place of {entered}"

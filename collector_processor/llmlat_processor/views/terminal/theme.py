@@ -9,6 +9,7 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
+from llmlat_processor.model import Span
 from llmlat_processor.views import wording
 from llmlat_semconv.phases import FACTS, Phase
 from llmlat_semconv.values import PhaseClass, SectionLabel
@@ -96,6 +97,9 @@ QUIET: Final = "bright_black"
 HEADING: Final = "bold"
 WARNING: Final = "yellow"
 
+LONGEST_NAME: Final = 40
+"""Cells of a name within a sentence."""
+
 # Holds the words of a part together while lines are filled; never printed.
 _GLUE: Final = "\x00"
 
@@ -140,6 +144,19 @@ def fit(text: str, width: int, glyphs: Glyphs) -> str:
     if cell_len(shown) <= width:
         return set_cell_size(shown, width)
     return set_cell_size(shown, width - 1) + glyphs.cut
+
+
+def short(text: str, page: Page) -> str:
+    """Make a name printable, and cut it where it would be most of a line."""
+    shown = printable(text, page.glyphs)
+    if page.everything or cell_len(shown) <= LONGEST_NAME:
+        return shown
+    return set_cell_size(shown, LONGEST_NAME - 1).rstrip() + page.glyphs.cut
+
+
+def named(span: Span, page: Page) -> str:
+    """A span's name and its service: `chat gemma (adviser)`."""
+    return f"{short(span.name, page)} ({short(span.resource.service, page)})"
 
 
 def paragraph(parts: Iterable[str], page: Page, separator: str = " ", indent: int = 2) -> str:

@@ -1,7 +1,14 @@
 """What the views for people say in the same words."""
 
-from llmlat_processor.views.wording.clocks import Clock, ClockMap, Limit, against_caller, granted
-from llmlat_processor.views.wording.intervals import interval, offset
+from llmlat_processor.views.wording.clocks import (
+    Clock,
+    ClockMap,
+    Limit,
+    by_weight,
+    meaning,
+    size,
+)
+from llmlat_processor.views.wording.intervals import ahead, interval
 from llmlat_processor.views.wording.plain import (
     ABSENCES,
     CAVEAT,
@@ -24,13 +31,14 @@ __all__ = [
     "Clock",
     "ClockMap",
     "Limit",
-    "against_caller",
+    "ahead",
+    "by_weight",
     "duration",
-    "granted",
     "interval",
-    "offset",
+    "meaning",
     "percent",
     "printable",
+    "size",
     "spare",
     "spared",
 ]

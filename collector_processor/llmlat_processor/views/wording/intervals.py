@@ -1,6 +1,6 @@
-"""Offsets as people read them: with a sign, as exact as their width is, rounded outwards.
+"""Offsets as people read them: signed or in words, as exact as they are wide, rounded outwards.
 
-[4 980 123 456, 5 009 876 543] ns  ->  +4.98 s .. +5.01 s
+[4 980 123 456, 5 009 876 543] ns  ->  +4.98 s .. +5.01 s      4.98 s to 5.01 s ahead of
 """
 
 from __future__ import annotations
@@ -29,17 +29,55 @@ def interval(known: Interval, micro: str = MICRO) -> str:
     if low is not None and high is not None:
         if low == high:
             return offset(low, micro)
-        step = _step(low, high)
-        ends = (low // step * step, -(-high // step) * step)
-        unit = _unit(max(map(abs, ends)))
-        return " .. ".join(_written(end, step, unit, micro) for end in ends)
+        low, high, step = _both(low, high)
+        unit = _unit(max(abs(low), abs(high)))
+        return " .. ".join(_written(end, step, unit, micro) for end in (low, high))
     if high is not None:
-        step = _step_of(high)
-        return f"at most {_at(-(-high // step) * step, step, micro)}"
+        return f"at most {_at(*_up(high, _step_of(high)), micro)}"
     if low is not None:
-        step = _step_of(low)
-        return f"at least {_at(low // step * step, step, micro)}"
+        return f"at least {_at(*_down(low, _step_of(low)), micro)}"
     return ""
+
+
+def ahead(known: Interval, micro: str = MICRO, step: int = 0) -> str:
+    """`4.98 s to 5.01 s ahead of`, `at least 3 ms behind`, or nothing: one clock, before another.
+
+    Args:
+        known: how far the one is ahead; what is said contains it, as in `interval`.
+        micro: how microseconds are written.
+        step: to which multiple an end that stands alone is rounded; 0 for three digits of it.
+    """
+    low, high = known
+    if low is not None and high is not None:
+        return _between(low, high, micro)
+    if high is not None:
+        end, step = _up(high, step or _step_of(high))
+        if not end:
+            return "not ahead of"
+        side = "at least {} behind" if end < 0 else "at most {} ahead of"
+    elif low is not None:
+        end, step = _down(low, step or _step_of(low))
+        if not end:
+            return "not behind"
+        side = "at least {} ahead of" if end > 0 else "at most {} behind"
+    else:
+        return ""
+    return side.format(_at(abs(end), step, micro).lstrip("+"))
+
+
+def _between(low: int, high: int, micro: str) -> str:
+    if low == high == 0:
+        return "level with"
+    if low == high:
+        return f"{offset(abs(low), micro).lstrip('+')} {'behind' if low < 0 else 'ahead of'}"
+    low, high, step = _both(low, high)
+    near, far = sorted((abs(low), abs(high)))
+    unit = _unit(far)
+    if low < 0 < high:
+        behind, before = (_written(abs(end), step, unit, micro).lstrip("+") for end in (low, high))
+        return f"between {behind} behind and {before} ahead of"
+    nearest, farthest = (_written(end, step, unit, micro).lstrip("+") for end in (near, far))
+    return f"{nearest} to {farthest} {'behind' if low < 0 else 'ahead of'}"
 
 
 def offset(value_ns: int, micro: str = MICRO) -> str:
@@ -48,6 +86,20 @@ def offset(value_ns: int, micro: str = MICRO) -> str:
     while value_ns and value_ns % (step * 10) == 0:
         step *= 10
     return _at(value_ns, step, micro)
+
+
+def _both(low: int, high: int) -> tuple[int, int, int]:
+    """Both ends rounded outwards, and to which step."""
+    step = _step(low, high)
+    return _down(low, step)[0], _up(high, step)[0], step
+
+
+def _up(value: int, step: int) -> tuple[int, int]:
+    return -(-value // step) * step, step
+
+
+def _down(value: int, step: int) -> tuple[int, int]:
+    return value // step * step, step
 
 
 def _step(low: int, high: int) -> int:
@@ -68,6 +120,11 @@ def _step_of(value: int) -> int:
 
 def _power(exponent: int) -> int:
     return int(10 ** max(0, exponent))
+
+
+def power_below(value: int) -> int:
+    """The greatest power of ten that is not more than a value; at least 1."""
+    return _power(len(str(value)) - 1)
 
 
 def _unit(magnitude: int) -> int:

@@ -176,6 +176,21 @@ def test_what_a_callee_calls_in_turn_is_as_late_as_its_caller_can_be() -> None:
     assert by_edge["B", b"u"] == granted_ns(9_000 + 100)
 
 
+@pytest.mark.parametrize("caller", ["producer", "client"])
+def test_what_waits_in_a_queue_is_as_late_as_its_wall_clock_says(caller: str) -> None:
+    """A worker takes the job up after 60 s: its clock may have parted by 12 ms meanwhile."""
+    trace = aligned(
+        row("R", None, 0, 100, host="A"),
+        row("p", "R", 10, 11, host="A", kind=caller),
+        row("w", "p", 60_000, 60_500, host="B", kind="consumer"),
+        row("c", "w", 60_100, 60_200, host="B", kind="client", rpc=True),
+        row("s", "c", 60_110, 60_190, host="A", kind="server"),
+        assumptions=replace(EXACT, drift_ppm=200),
+    )
+    by_edge = {(m.sender, m.left): m.drift_ns for m in trace.clocks.messages}
+    assert by_edge["B", b"c"] == granted_ns(60_100)
+
+
 def granted_ns(passed_ms: int) -> int:
     """200 ppm of what passed, by a clock that itself may be wrong and may show no milliseconds."""
     return (passed_ms * 1_001_000 + 1_000_000) * 200 // 10**6

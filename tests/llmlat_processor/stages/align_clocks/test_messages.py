@@ -191,6 +191,45 @@ def test_only_a_relay_that_was_learned_of_late_contradicts_nothing() -> None:
     assert offset(trace, "A", "B") == (None, 50)
 
 
+def test_what_goes_on_after_the_inference_was_sent_for_something_else() -> None:
+    """A log of it, say: that it lasts longer than the call contradicts nothing."""
+    trace = aligned(
+        root(),
+        chat("c", "R", 100, 200, host="A"),
+        row("h", "c", 190, 400, kind="client", host="A"),
+        row("s", "h", 195, 390, **SERVER),
+    )
+    assert offset(trace, "A", "B") == (None, 5)
+    assert told(trace) == []
+
+
+@pytest.mark.parametrize("system", ["aws-api", "dotnet_wcf", "", 7])
+def test_a_call_that_may_only_put_something_in_a_queue_waits_for_nothing(system: Any) -> None:
+    said = {names.RPC_SYSTEM: system}
+    trace = aligned(
+        root(),
+        row("c", "R", 100, 130, host="A", kind="client", attributes=said),
+        row("s", "c", 150, 2_180, **SERVER),
+    )
+    assert offset(trace, "A", "B") == (None, 50)
+    assert told(trace) == []
+
+
+@pytest.mark.parametrize("library", ["asgi", "fastapi", "starlette"])
+def test_a_span_that_lasts_until_background_tasks_are_done_ends_with_no_byte(library: str) -> None:
+    scope = f"opentelemetry.instrumentation.{library}"
+    server = row("s", "c", 150, 1_180, scope=scope, **SERVER)
+    trace = aligned(root(), chat("c", "R", 100, 200, host="A"), server)
+    assert offset(trace, "A", "B") == (None, 50)
+    assert told(trace) == []
+
+
+def test_a_job_that_a_tool_starts_elsewhere_is_not_waited_for() -> None:
+    tool = row("t", "R", 100, 200, host="A", op="execute_tool")
+    trace = aligned(root(), tool, row("j", "t", 150, 1_180, host="B"))
+    assert offset(trace, "A", "B") == (None, 50)
+
+
 # ── Links and joins ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -198,9 +237,8 @@ def two_hosts(**second: Any) -> list[Json]:
     return [root(), row("a", "R", 10, 60, host="B"), row("b", "R", 500, 700, host="C", **second)]
 
 
-@pytest.mark.parametrize("relationship", ["follows", "retry_of"])
-def test_what_followed_began_after_the_other_had_ended(relationship: str) -> None:
-    trace = aligned(*two_hosts(), links=[link("b", "a", relationship)])
+def test_what_followed_began_after_the_other_had_ended() -> None:
+    trace = aligned(*two_hosts(), links=[link("b", "a", "follows")])
     assert offset(trace, "B", "C") == (None, 440)
 
 
@@ -209,8 +247,10 @@ def test_what_joined_ended_after_the_other_had_ended() -> None:
     assert offset(trace, "B", "C") == (None, 640)
 
 
-@pytest.mark.parametrize("relationship", ["hedge_of", "kv_source", "section_of", "anything"])
-def test_no_other_link_says_who_came_first(relationship: str) -> None:
+@pytest.mark.parametrize(
+    "relationship", ["retry_of", "hedge_of", "kv_source", "section_of", "anything"]
+)
+def test_no_other_link_says_who_had_ended(relationship: str) -> None:
     trace = aligned(*two_hosts(), links=[link("b", "a", relationship)])
     assert len(trace.clocks.messages) == 2
 

@@ -254,3 +254,49 @@ def test_a_declared_resolution_needs_no_evidence() -> None:
 def test_an_empty_trace_has_no_domains() -> None:
     trace = aligned()
     assert (list(trace.starts_ns), list(trace.domains), dict(trace.resolutions_ns)) == ([], [], {})
+
+
+def test_few_coarse_stamps_are_not_believed_but_granted() -> None:
+    """Another clock may be that coarse as well: nothing is impossible by less than it shows."""
+    trace = aligned(
+        row("R", None, 0, 100, host="A", kind="client", rpc=True),
+        row("s", "R", 10.001, 90.007, host="B", kind="server"),
+        assumptions=DETECTED,
+    )
+    assert {m.epsilon_ns for m in trace.clocks.messages} == {MS + 1_000}
+    assert set(trace.resolutions_ns.values()) == {1}
+
+
+def test_starts_of_one_clock_and_lengths_of_another_are_as_coarse_as_the_starts() -> None:
+    """OpenTelemetry's JavaScript SDK: Date.now() and what performance.now() counted since."""
+    trace = aligned(
+        row("R", None, 0, 100.123456, host="A", kind="client"),
+        row("s", "R", 10.000001, 90.000002, host="B", kind="server"),
+        assumptions=DETECTED,
+    )
+    assert [m.epsilon_ns for m in trace.clocks.messages] == [MS + 1]
+
+
+#   wall        0 ──── 10 │ 5,020 ──── 5,030        stepped by 5,000 after a
+#   monotonic   100    110   120        130
+#   other                     └ 5,022                and so it is at 122
+def test_of_several_anchors_the_nearest_before_places_a_span() -> None:
+    trace = aligned(
+        row("R", None, 0, 6_000, attributes=monotonic(100, "D")),
+        row("a", "R", 0, 10, attributes=monotonic(100, "D")),
+        row("b", "R", 5_020, 5_030, attributes=monotonic(120, "D")),
+        row("other", "R", 5_022, 5_025),
+        assumptions=DETECTED,
+    )
+    assert starts_ms(trace, 0)["other"] == 122
+    assert trace.resolutions_ns == {"D": 50_000}
+
+
+def test_operations_that_are_their_own_ancestors_are_told_apart_in_time() -> None:
+    circles = [
+        row(f"{name}{number}", f"{other}{number}", 1, 2, resource=ANONYMOUS)
+        for number in range(2_000)
+        for name, other in (("a", "b"), ("b", "a"))
+    ]
+    trace = aligned(row("R", None, 0, 9, resource=ANONYMOUS), *circles)
+    assert trace.domains[0] == "hash"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from llmlat_processor.model import Assumptions
@@ -272,6 +274,27 @@ def test_what_a_gateway_relays_into_the_callers_finalize_is_lent_before_it_is_cu
     lines = amounts(found)
     assert "g relay 15" in lines
     assert "c finalize 5" in lines
+
+
+@pytest.mark.parametrize(
+    ("callee", "kind"),
+    [
+        ({"kind": "server"}, "negative_transit of s -60"),
+        ({"kind": "internal"}, "outlived_parent of s 60"),
+        (
+            {"kind": "server", "scope": "opentelemetry.instrumentation.fastapi"},
+            "outlived_parent of s 60",
+        ),
+    ],
+    ids=["a server", "a job elsewhere", "one that runs background tasks in its span"],
+)
+def test_only_a_callee_that_ends_with_its_answer_proves_that_it_took_too_long(
+    callee: dict[str, Any], kind: str
+) -> None:
+    found = explained(
+        row("t", None, 0, 100, op="execute_tool"), row("s", "t", 10, 170, host="there", **callee)
+    )
+    assert findings(found) == [kind]
 
 
 def test_a_last_byte_that_took_no_time_to_relay_is_a_last_byte_too() -> None:

@@ -82,6 +82,65 @@ def test_what_a_remote_child_holds_moves_with_it() -> None:
     ]
 
 
+def test_below_a_child_that_was_placed_another_one_is_placed_as_well() -> None:
+    """B is 5 s ahead of A, and C as far behind; m stands where m began, n where it did in m."""
+    rows = [
+        AGENT,
+        *known(5_000, 5_000),
+        row("L", "R", 0, 900, host="C", **{"async": True}),
+        row("l", "L", 0, 800, host="C", kind="client", rpc=True),
+        row("ls", "l", 10_000, 10_800, host="B", kind="server"),
+        row("a", "R", 10, 40, host="A"),
+        remote("m", 5_050, 5_090),
+        row("b", "m", 5_052, 5_055, host="B"),
+        row("n", "m", -4_940, -4_920, host="C"),
+    ]
+    found = explained(*rows)
+    assert placed(found)[-7:] == [
+        "R unobserved 40..50",
+        "m unobserved 50..52",
+        "b work 52..55",
+        "m unobserved 55..60",
+        "n work 60..80",
+        "m unobserved 80..90",
+        "R unobserved 90..100",
+    ]
+    assert findings(found) == []
+
+
+def test_children_of_one_other_clock_keep_their_order_wherever_they_are() -> None:
+    """They share one offset: however far it may be off, m ended before n began."""
+    rows = [AGENT, row("a", "R", 1, 2, host="A"), remote("m", 30, 40), remote("n", 42, 52)]
+    assert alternatives(explained(*rows, *known(-6, 6))) == []
+
+
+def test_children_of_two_other_clocks_may_both_be_elsewhere() -> None:
+    """Neither may move by 8 alone, but one by 6 and the other by 6 the other way."""
+    apart = [{**each, "host": {"A": "A", "B": "C"}[each["host"]]} for each in known(-6, 6)]
+    renamed = [
+        {**each, "id": each["id"] + "2", "parent": (each["parent"] or "") + "2"} for each in apart
+    ]
+    renamed[0]["parent"] = "R"
+    rows = [
+        AGENT,
+        row("a", "R", 1, 2, host="A"),
+        remote("m", 30, 40),
+        row("n", "R", 48, 58, host="C"),
+    ]
+    found = explained(*rows, *known(-6, 6), *renamed)
+    assert alternatives(found) == ["m or n"]
+
+
+def test_nothing_is_placed_by_the_stamps_of_a_parent_that_never_came() -> None:
+    orphans = [
+        row("a", "gone", 10, 40, host="A"),
+        row("m", "gone", 5_050, 5_090, host="B"),
+    ]
+    found = explained(*orphans)
+    assert found.explained.aligned.clocks.messages == ()
+    assert findings(found) == ["missing_parent of a", "missing_parent of m"]
+
+
 def test_where_another_feasible_offset_changes_the_order_the_path_is_ambiguous() -> None:
     """M may have ended before a began, or a before m began."""
     rows = [AGENT, row("a", "R", 30, 60, host="A"), remote("m", 55, 85)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from llmlat_semconv import attributes as names
 from llmlat_semconv import events
 from llmlat_semconv.phases import Phase
 from llmlat_semconv.values import LinkRelationship
-from tests.cases.case_format import Json
+from tests.cases.case_format import EXACT, Json
 from tests.llmlat_processor.stages.spans import (
     chat,
     engine,
@@ -377,3 +378,22 @@ def test_a_predecessor_without_any_length_is_entered_once() -> None:
     found = explained(ROOT, row("a", "R", 5, 5), row("b", "R", 6, 8), links=[link("b", "a")])
     edges = found.explained.paths.roots[0].e2e.edges
     assert [(edge.before, edge.after) for edge in edges] == [(b"a", b"b")]
+
+
+#   R  ├────────────────────────┤
+#   b                  ├─┤
+#   c                    ┬        follows e, which ended when d began: all at one instant
+#   d                    ┬        of a clock that shows whole milliseconds
+def test_within_the_resolution_of_a_clock_a_path_is_as_long_as_it_is() -> None:
+    found = explained(
+        row("R", None, 0, 12),
+        row("b", "R", 9, 10),
+        row("c", "b", 10, 10),
+        row("d", "R", 10, 10),
+        row("e", "c", 10, 10),
+        links=[link("b", "e"), link("d", "c")],
+        assumptions=replace(EXACT, resolution_ns=1_000_000),
+    )
+    path = found.path("e2e", None)
+    assert path is not None
+    assert path.duration_ns == 12_000_000

@@ -23,6 +23,7 @@ from llmlat_semconv.phases import Phase
 from llmlat_semconv.values import SectionLabel
 from tests.cases.case_format import Case
 from tests.cases.case_spans import spans_of
+from tests.llmlat_processor import clocked
 from tests.llmlat_processor.adviser import adviser_spans, span
 from tests.llmlat_processor.views.page.read_back import read_page, tags_of
 from tests.properties.traces import damaged_traces
@@ -249,3 +250,27 @@ def test_text_can_be_read(text: str, ground: str, mode: int) -> None:
 def test_contrast_is_what_the_guideline_says() -> None:
     assert contrast("000000", "ffffff") == 21
     assert Fraction(round(contrast("767676", "ffffff") * 100), 100) == Fraction("4.54")
+
+
+def test_findings_that_clocks_explain_come_last_and_keep_their_numbers() -> None:
+    explained = clocked.adviser(clocked.apparent(), clocked.contradiction())
+    drawn = page([told(explained)])
+    assert drawn.index('data-at="findings.1"') < drawn.index('data-at="findings.0"')
+
+
+def test_a_finding_names_its_spans_and_its_proof_does_so_once() -> None:
+    explained = clocked.adviser(clocked.apparent(), clocked.contradiction())
+    drawn = page([told(explained)])
+    seen = [part.partition("</p>")[0] for part in drawn.split('<span class="quiet"')[1:]]
+    shown, hidden = (
+        [part for part in seen if part.startswith(f"{mark}>Seen on")] for mark in ("", " hidden")
+    )
+    assert (len(shown), len(hidden)) == (1, 1)
+    assert "engine chat" in shown[0]
+
+
+def test_every_table_about_clocks_has_a_caption() -> None:
+    explained = clocked.adviser(clocked.contradiction())
+    drawn = page([told(explained)])
+    for caption in ("Offsets of clocks", "First contents", "Messages of the proof"):
+        assert f'<caption class="unseen">{caption}</caption>' in drawn
