@@ -46,8 +46,12 @@ class Solution:
     is_whole: bool = True
 
 
-def solve(messages: Iterable[Message]) -> Solution:
+def solve(messages: Iterable[Message], most_steps: int = MOST_STEPS) -> Solution:
     """Find the contradictions among messages, and what is left without them.
+
+    Args:
+        messages: in any order.
+        most_steps: how often messages are looked at before it is given up.
 
     Of a contradiction it isn't known which message is wrong, so all that the domains on its circle
     told each other, next to next, is left out.
@@ -57,7 +61,7 @@ def solve(messages: Iterable[Message]) -> Solution:
     steps = 0
     while True:
         search = _Search(tightest)
-        circles = search.run(MOST_STEPS - steps)
+        circles = search.run(most_steps - steps)
         steps += search.steps
         if circles is None:
             return Solution({}, {}, contradictions, is_whole=False)

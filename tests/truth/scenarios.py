@@ -209,7 +209,7 @@ SCENARIOS: Final = (
         clocks={"engine": Clock(900, "+0 x1.0001")},
         wires=_QUICK,
         engine=Engine(queue_ms=20, prefill_ms=30, tokens=4, token_ms=10, plain=True),
-        plan=Plan(runs=75, pause_ms=300, tools_ms={"search": 20}),
+        plan=Plan(runs=75, pause_ms=700, tools_ms={"search": 20}),
         may_find=frozenset({SHIFTED}),
         direct=True,
         drift_ppm=100,
