@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from llmlat_processor.facts import TELLING, Facts, is_unary
+from llmlat_processor.facts import FIRST_OUTPUT, LAST_OUTPUT, TELLING, Facts, is_unary
 from llmlat_processor.model import CLIENT, CONSUMER, INTERNAL, SERVER, Trace
 from llmlat_processor.relations import ends_with_its_answer, is_remote
 from llmlat_processor.stages.align_clocks.placement import Placement
+from llmlat_semconv import attributes as names
 from llmlat_semconv.values import Evidence, SectionLabel
 
 MOST_LEVELS: Final = 16
@@ -22,6 +23,7 @@ MOST_LEVELS: Final = 16
 MILLISECOND_NS: Final = 1_000_000
 """The coarsest that stamps commonly are."""
 
+_OUTPUTS: Final = frozenset(label.value for label in (*FIRST_OUTPUT, *LAST_OUTPUT))
 _SENDS: Final = (SectionLabel.SEND, SectionLabel.UPSTREAM)
 _STREAMS: Final = (SectionLabel.STREAM, SectionLabel.UPSTREAM_STREAM)
 
@@ -92,8 +94,11 @@ class Edges:
         self._transports: dict[int, int] = {}
         self._remote_kinds: dict[int, Counter[int]] = {}
         for position, span in enumerate(trace.operations):
-            if span.attributes or position in trace.phases:
-                self._note(position)
+            if span.attributes and names.LLMLAT_ATTEMPT_NUMBER in span.attributes:
+                self._note_attempt(position)
+        for position, phases in trace.phases.items():
+            if any(each.attributes.get(names.LLMLAT_PHASE_NAME) in _OUTPUTS for each in phases):
+                self._note_outputs(position)
 
     def facts(self, position: int) -> Facts | None:
         """What an operation says of itself; None where it says nothing of that kind."""
@@ -111,17 +116,21 @@ class Edges:
         self._facts[position] = facts
         return facts
 
-    def _note(self, position: int) -> None:
-        """What those above have to know: that it is an attempt, or that it knows an output."""
+    def _note_attempt(self, position: int) -> None:
+        """Of the attempts below one operation the first is remembered."""
         facts = self.facts(position)
-        if facts is None or self._remote[position]:
+        if facts is None or facts.attempt is None or self._remote[position]:
             return
         parent = self._parents[position]
-        if facts.attempt is not None:
-            first = self._attempts.get(parent, position)
-            self._attempts[parent] = min(first, position, key=self._place_of_attempt)
-        if facts.failed or (facts.first_output_ns is None and facts.last_output_ns is None):
+        first = self._attempts.get(parent, position)
+        self._attempts[parent] = min(first, position, key=self._place_of_attempt)
+
+    def _note_outputs(self, position: int) -> None:
+        """Those above who were called from elsewhere may ask when it had an output."""
+        facts = self.facts(position)
+        if facts is None or facts.failed or self._remote[position]:
             return
+        parent = self._parents[position]
         for _ in range(MOST_LEVELS):
             if parent < 0:
                 break

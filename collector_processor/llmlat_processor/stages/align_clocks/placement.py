@@ -10,9 +10,8 @@ No stamp of one domain is ever compared with a stamp of another: what joins them
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -62,8 +61,11 @@ class Anchors:
             anchor = anchor_of(span) if span.attributes else None
             if anchor is not None:
                 self.read.append((span, anchor))
-                self._by_process.setdefault(span.resource.process, []).append(anchor)
-                self._walls_ns.setdefault(span.resource.process, []).append(span.start_ns)
+                own = self._by_process.setdefault(span.resource.process, [])
+                if not own or own[-1] != anchor:
+                    own.append(anchor)
+                    walls_ns = self._walls_ns.setdefault(span.resource.process, [])
+                    walls_ns.append(span.start_ns)
                 first = self.by_domain.setdefault(anchor.domain, anchor)
                 apart = abs(anchor.wall_minus_monotonic_ns - first.wall_minus_monotonic_ns)
                 self.spread_ns[anchor.domain] = max(self.spread_ns.get(anchor.domain, 0), apart)
@@ -260,8 +262,11 @@ def _granularity(spans: Sequence[Span]) -> int:
     declared = max(map(_declared_resolution, {span.resource for span in spans}))
     if declared:
         return declared
+    divisor = _divisor(chain.from_iterable((span.start_ns, span.end_ns) for span in spans))
+    if divisor == 1:
+        return 1
     stamps = set(chain.from_iterable((span.start_ns, span.end_ns) for span in spans))
-    return _divisor(stamps) if len(stamps) >= MIN_STAMPS else 1
+    return divisor if len(stamps) >= MIN_STAMPS else 1
 
 
 def _coarsest(spans: Sequence[Span]) -> int:
@@ -275,11 +280,19 @@ def _coarsest(spans: Sequence[Span]) -> int:
         by_process.setdefault(span.resource.process, []).append(span)
     steps = [_declared_resolution(resource) for resource in {span.resource for span in spans}]
     for own in by_process.values():
-        steps.append(_divisor({span.start_ns for span in own}))
-        steps.append(_divisor({span.end_ns for span in own}))
+        steps.append(_divisor(span.start_ns for span in own))
+        steps.append(_divisor(span.end_ns for span in own))
     return max(steps)
 
 
-def _divisor(stamps: Collection[int]) -> int:
-    divisor = math.gcd(*stamps)
-    return next((step for step in RESOLUTIONS_NS if divisor % step == 0), 1)
+def _divisor(stamps: Iterable[int]) -> int:
+    """The largest granularity that divides all of them; most clocks show in the first stamp."""
+    divisor = RESOLUTIONS_NS[0]
+    for stamp in stamps:
+        if stamp % divisor:
+            divisor = next(
+                (step for step in RESOLUTIONS_NS if divisor % step == 0 and stamp % step == 0), 1
+            )
+            if divisor == 1:
+                break
+    return divisor
