@@ -172,13 +172,6 @@ def shifted(interval: Interval, by_ns: int) -> Interval:
     return Interval(None if low is None else low + by_ns, None if high is None else high + by_ns)
 
 
-def intersection(one: Interval, other: Interval) -> Interval:
-    """What both allow; the low end is above the high end where there is no such offset."""
-    lows = [low for low in (one.low_ns, other.low_ns) if low is not None]
-    highs = [high for high in (one.high_ns, other.high_ns) if high is not None]
-    return Interval(max(lows, default=None), min(highs, default=None))
-
-
 class _Search:
     """Bellman and Ford from everywhere at once, until nobody gains or somebody goes in circles."""
 

@@ -238,7 +238,8 @@ def _curl(url: str, **asked: str) -> str:
 def _wait_for_interrupt(console: Console) -> None:
     """Until Ctrl-C, which is how this ends when all is well."""
     try:
-        console.print("Everything goes on until Ctrl-C.")
+        # Plainly: what rich is interrupted in, it may print again with the next words.
+        print("Everything goes on until Ctrl-C.", file=console.file, flush=True)
         threading.Event().wait()
     except KeyboardInterrupt:
         return

@@ -10,7 +10,6 @@ from llmlat_processor.model import UNKNOWN, Clocks, Interval, Message
 from llmlat_processor.offsets import (
     MOST_CONTRADICTIONS,
     between,
-    intersection,
     intervals_from,
     shifted,
     solve,
@@ -140,8 +139,6 @@ def test_what_takes_too_long_to_look_through_bounds_nothing() -> None:
     assert (solution.is_whole, solution.limits_ns) == (False, {})
 
 
-def test_intervals_move_widen_and_meet() -> None:
+def test_intervals_move_and_widen() -> None:
     assert shifted(Interval(1, None), 5) == Interval(6, None)
     assert widened(Interval(None, 3), 5) == Interval(None, 8)
-    assert intersection(Interval(1, 9), Interval(None, 4)) == Interval(1, 4)
-    assert intersection(UNKNOWN, UNKNOWN) == UNKNOWN

@@ -89,7 +89,8 @@ class Clocks:
     Attributes:
         reference: domain of the first root; empty where there is none.
         offsets: per domain, in order of appearance, the reference first.
-        messages: all that the spans tell of, whether they are consistent or not.
+        messages: all that the spans tell of but those of a call that contradicts itself; together
+            they need not be consistent.
         limits_ns: per ordered pair (sender, receiver) with consistent messages the least limit.
         potentials_ns: per domain of these an offset, such that together they satisfy all limits.
         left_out: domains beyond those whose offsets are computed: nothing is said of them.

@@ -27,8 +27,8 @@ WAYS = ("auto", "by hand", "as a layer", "unsampled", "attributes")
 
 
 def is_gone(said):
-    """A caller that leaves is noticed after so many parts, and one may be under way just then."""
-    return re.sub(r"\['sent', \{'type': 'http.response.body'.*?\], ", "", said)
+    """A caller that leaves is noticed after so many parts."""
+    return re.sub(r"(\['sent', \{'type': 'http.response.body'.*?\], )+", "... ", said)
 
 
 def transcript(case, make, way=None):

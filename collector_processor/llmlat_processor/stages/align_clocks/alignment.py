@@ -134,9 +134,9 @@ class _Alignment:
     def _offset(
         self, domain: str, reference: str, intervals: Mapping[str, Interval], messages: int
     ) -> Offset:
-        interval = Interval(0, 0) if domain == reference else intervals.get(domain, UNKNOWN)
         if domain == reference:
-            return Offset(domain, interval, interval, messages)
+            return Offset(domain, Interval(0, 0), Interval(0, 0), messages)
+        interval = intervals.get(domain, UNKNOWN)
         wall_ns, blur_ns = self._placement.wall(domain)
         own_wall_ns, own_blur_ns = self._placement.wall(reference)
         wall = widened(shifted(interval, wall_ns - own_wall_ns), blur_ns + own_blur_ns)
