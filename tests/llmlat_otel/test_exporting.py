@@ -45,10 +45,17 @@ class Provider:
 
 @pytest.fixture(autouse=True)
 def way(monkeypatch):
-    """A way out of the test's own; what is done at exit is not asked for."""
+    """A way out of the test's own; what is done at exit is not asked for.
+
+    A test ends when its errands have: what one of them finds wrong is not counted in the next test.
+    """
+    errands, done = exporting._Errands(), threading.Event()
     monkeypatch.setattr(exporting, "_way", exporting._Way())
-    monkeypatch.setattr(exporting, "_errands", exporting._Errands())
+    monkeypatch.setattr(exporting, "_errands", errands)
     monkeypatch.setattr(exporting, "when_leaving", lambda work: None)
+    yield
+    errands.put(done.set)
+    assert done.wait(30)
 
 
 @pytest.fixture
