@@ -1,16 +1,105 @@
-"""What can be set of the processor, in one frozen value."""
+"""What can be set of the processor, in frozen values; how each may be written is for `config`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from llmlat_processor.window import MIB, SECOND_NS, Limits
 
 KIB: Final = 1 << 10
+GIB: Final = 1 << 30
 
 WATCHED: Final = Limits(hold_max_ns=600 * SECOND_NS)
 """For watching a copy of the spans: nobody waits for them, so a long agent is held to its end."""
+
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Mode(Enum):
+    """What is sent on: the spans themselves, or what is derived of a copy of them."""
+
+    INLINE = "inline"
+    TAP = "tap"
+
+
+class Explained(Enum):
+    """Which traces are explained: those in which something speaks of GenAI or phases, or all."""
+
+    GENAI = "genai"
+    ALL = "all"
+
+
+class Protocol(Enum):
+    """How OTLP is carried."""
+
+    GRPC = "grpc"
+    HTTP = "http"
+
+
+class Compression(Enum):
+    """Whether requests are compressed; AUTO: not on loopback, lightly elsewhere."""
+
+    AUTO = "auto"
+    GZIP = "gzip"
+    NONE = "none"
+
+
+class Durability(Enum):
+    """What the journal survives: NORMAL the end of this process, FULL that of the machine too."""
+
+    NORMAL = "normal"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTls:
+    """Who a listener is, and whom it speaks with; files in PEM.
+
+    Attributes:
+        certificate: its certificate, with the chain behind it.
+        key: the private key of that.
+        client_authorities: who must have signed the certificates of clients; None asks for none.
+    """
+
+    certificate: Path
+    key: Path
+    client_authorities: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTls:
+    """Whom a sender believes, and who it is; files in PEM.
+
+    Attributes:
+        authorities: who must have signed the certificate of the destination; None: whom the
+            system trusts.
+        certificate: our own, where the destination asks for one.
+        key: the private key of that.
+    """
+
+    authorities: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Where something is received or told.
+
+    Attributes:
+        address: `host:port`; no host is loopback, port 0 any free one.
+        tls: None speaks in the clear.
+        token: what clients must show as `authorization: Bearer`; empty asks for none.
+    """
+
+    address: str
+    tls: ServerTls | None = None
+    token: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +126,30 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
+class Destination:
+    """Where something is sent to.
+
+    Attributes:
+        endpoint: `host:port`, or a URL; `https://` is TLS. Over HTTP the path of the signal is
+            added, as to `OTEL_EXPORTER_OTLP_ENDPOINT`.
+        protocol: how.
+        tls: for `https://`, or for a bare `host:port` over TLS; None otherwise.
+        headers: sent with each request.
+        token: sent as `authorization: Bearer`; empty sends none.
+        compression: whether requests are compressed.
+        delivery: batches, queue and retries.
+    """
+
+    endpoint: str
+    protocol: Protocol = Protocol.GRPC
+    tls: ClientTls | None = None
+    headers: Mapping[str, str] = field(default=NO_HEADERS, repr=False)
+    token: str = field(default="", repr=False)
+    compression: Compression = Compression.AUTO
+    delivery: Delivery = Delivery()
+
+
+@dataclass(frozen=True, slots=True)
 class Views:
     """What is added to a trace beside the attributes of its operations.
 
@@ -44,10 +157,40 @@ class Views:
         lane: its critical path as spans.
         jaeger_warnings: its findings as warnings of the spans that they are about, in the form
             that Jaeger shows as such.
+        explained: which traces anything is added to at all.
     """
 
     lane: bool = True
     jaeger_warnings: bool = False
+    explained: Explained = Explained.ALL
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSettings:
+    """What is kept on disk of spans that were accepted and not sent yet.
+
+    Attributes:
+        max_bytes: most of it; from there on nothing more is accepted.
+        durability: what it survives.
+    """
+
+    max_bytes: int = GIB
+    durability: Durability = Durability.NORMAL
+
+
+@dataclass(frozen=True, slots=True)
+class Metering:
+    """What is counted.
+
+    Attributes:
+        destination: where metrics are sent to; None sends none, they can still be fetched.
+        interval_s: how often they are sent, in seconds.
+        max_series: most series of one metric; what is over goes into one series for all of it.
+    """
+
+    destination: Destination | None = None
+    interval_s: float = 60
+    max_series: int = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +216,35 @@ class Settings:
 
 INLINE: Final = Settings(window=Limits())
 """For what stands in the way of the spans: somebody waits for them at the other end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """One processor as an operator sets it up; made of a config file or of the command line.
+
+    Attributes:
+        mode: whether the spans themselves are sent on.
+        grpc: where OTLP is received over gRPC; None for not at all.
+        http: the same over HTTP.
+        spans: where the spans go; None in a tap.
+        derived: where lanes go; None sends them with the spans.
+        settings: limits, and what is added.
+        journal: None keeps nothing on disk.
+        state: folder of journal and clock state; None keeps neither.
+        metering: what is counted, and where it is sent to.
+        telemetry: where health, metrics and the books are told; None for nowhere but the health
+            of the receivers themselves.
+        workers: processes that share the work, by trace id.
+    """
+
+    mode: Mode = Mode.INLINE
+    grpc: Listener | None = Listener("127.0.0.1:4317")
+    http: Listener | None = None
+    spans: Destination | None = None
+    derived: Destination | None = None
+    settings: Settings = INLINE
+    journal: JournalSettings | None = None
+    state: Path | None = None
+    metering: Metering = Metering()
+    telemetry: Listener | None = None
+    workers: int = 1
