@@ -93,6 +93,11 @@ LLMLAT_ENGINE_TIME_TO_FIRST_TOKEN: Final[str] = "llmlat.engine.time_to_first_tok
 LLMLAT_FINALIZE_DURATION: Final[str] = "llmlat.finalize.duration"
 #: By how much. (double, s)
 LLMLAT_FINDING_AMOUNT: Final[str] = "llmlat.finding.amount"
+#: Service of the span that it is about, or of the second clock of its proof. (string)
+LLMLAT_FINDING_CALLEE_SERVICE: Final[str] = "llmlat.finding.callee.service"
+#: Service of the caller of the span that it is about, or of the first clock of its proof.
+#: (string)
+LLMLAT_FINDING_CALLER_SERVICE: Final[str] = "llmlat.finding.caller.service"
 #: Tolerance that was granted before it became a finding. (double, s)
 LLMLAT_FINDING_EPSILON: Final[str] = "llmlat.finding.epsilon"
 #: Upper end of the offsets at which the stamps fit, wall clock of the callee minus that of the

@@ -54,6 +54,30 @@ GEN_AI_CLIENT_INFERENCE_TIME_TO_FIRST_CHUNK: Final = Metric(
     boundaries=GEN_AI_CLIENT_INFERENCE_DURATION.boundaries,
     instrument="histogram",
 )
+LLMLAT_CRITICAL_PATH_DURATION: Final = Metric(
+    name="llmlat.critical_path.duration",
+    unit="s",
+    description="Length of the path to the root's end, per root.",
+    boundaries=(
+        0.01,
+        0.02,
+        0.05,
+        0.1,
+        0.2,
+        0.5,
+        1.0,
+        2.0,
+        5.0,
+        10.0,
+        20.0,
+        50.0,
+        100.0,
+        200.0,
+        500.0,
+        1000.0,
+    ),
+    instrument="histogram",
+)
 LLMLAT_CRITICAL_PATH_PHASE_DURATION: Final = Metric(
     name="llmlat.critical_path.phase.duration",
     unit="s",
@@ -79,10 +103,24 @@ LLMLAT_CRITICAL_PATH_PHASE_DURATION: Final = Metric(
     ),
     instrument="histogram",
 )
+LLMLAT_CRITICAL_PATH_TRANSIT_SHARE: Final = Metric(
+    name="llmlat.critical_path.transit.share",
+    unit="1",
+    description="Part of the path to the root's end between two accounts, per root.",
+    boundaries=(0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+    instrument="histogram",
+)
+LLMLAT_CRITICAL_PATH_UNOBSERVED_SHARE: Final = Metric(
+    name="llmlat.critical_path.unobserved.share",
+    unit="1",
+    description="Part of the path to the root's end that no phase tells of, per root.",
+    boundaries=LLMLAT_CRITICAL_PATH_TRANSIT_SHARE.boundaries,
+    instrument="histogram",
+)
 LLMLAT_FINDING_COUNT: Final = Metric(
     name="llmlat.finding.count",
     unit="{finding}",
-    description="Findings by kind.",
+    description="Findings by kind, and by the services that they are between.",
     boundaries=(),
     instrument="counter",
 )
@@ -91,6 +129,13 @@ LLMLAT_PHASE_DURATION: Final = Metric(
     unit="s",
     description="Duration of a phase.",
     boundaries=LLMLAT_CRITICAL_PATH_PHASE_DURATION.boundaries,
+    instrument="histogram",
+)
+LLMLAT_TTFT_PATH_DURATION: Final = Metric(
+    name="llmlat.ttft_path.duration",
+    unit="s",
+    description="Length of the path to the first useful content, per root that has one.",
+    boundaries=LLMLAT_CRITICAL_PATH_DURATION.boundaries,
     instrument="histogram",
 )
 LLMLAT_TTFT_PATH_PHASE_DURATION: Final = Metric(

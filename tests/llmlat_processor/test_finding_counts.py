@@ -8,9 +8,12 @@ from dataclasses import replace
 from llmlat_processor.finding_counts import OVERFLOW, FindingCounts
 from llmlat_processor.model import CLIENT, SERVER, ExplainedTrace, Finding, Message, Span
 from llmlat_processor.model.counts import FindingCount
+from llmlat_processor.model.families import OVERFLOW as OVER
+from llmlat_processor.model.families import Exemplar, Number
 from llmlat_processor.pipeline import process
+from llmlat_semconv import attributes as names
 from llmlat_semconv.values import FindingKind
-from tests.llmlat_processor.adviser import ENGINE, resource, span
+from tests.llmlat_processor.adviser import ENGINE, MS, START_NS, TRACE_ID, resource, span
 
 CYCLE, STEP = FindingKind.OFFSET_CYCLE, FindingKind.CLOCK_STEP
 
@@ -69,3 +72,27 @@ def test_beyond_the_bound_one_more_series_of_each_kind_counts_the_rest() -> None
         FindingCount(STEP, "adviser", "service 0", 1),
         FindingCount(STEP, "adviser", "service 1", 1),
     ]
+
+
+def test_as_a_metric_one_series_counts_all_that_is_over_and_each_leads_to_a_trace() -> None:
+    counts = FindingCounts(series=1)
+    counts.observe(explained([Finding(STEP, identity(2)), Finding(CYCLE, identity(2))]))
+    counts.observe(explained([Finding(STEP, identity(1)), Finding(STEP, identity(2))]))
+
+    at_ns = START_NS + 100 * MS
+    family = counts.family(START_NS)
+    assert {point.labels: point for point in family.points} == {
+        labels: Number(labels, 2, Exemplar(1, at_ns, TRACE_ID, identity(of)))
+        for labels, of in (
+            (
+                (
+                    (names.LLMLAT_FINDING_KIND, "clock_step"),
+                    (names.LLMLAT_FINDING_CALLER_SERVICE, "adviser"),
+                    (names.LLMLAT_FINDING_CALLEE_SERVICE, "vllm"),
+                ),
+                2,
+            ),
+            (OVER, 1),
+        )
+    }
+    assert sum(row.total for row in counts.rows()) == 4

@@ -193,7 +193,9 @@ def test_token_counts_of_an_engine_are_never_counted_as_usage() -> None:
 
 @pytest.mark.parametrize("histogram", HISTOGRAMS, ids=lambda one: one.name)
 def test_the_buckets_of_a_histogram_strictly_grow(histogram: metrics.Metric) -> None:
-    assert histogram.unit == "s"
+    is_share = histogram.name.endswith(".share")
+    assert histogram.unit == ("1" if is_share else "s")
+    assert not is_share or histogram.boundaries[-1] == 1
     assert all(low < high for low, high in pairwise((0.0, *histogram.boundaries)))
 
 

@@ -84,7 +84,7 @@ class Path:
     @property
     def duration_ns(self) -> int:
         """Length of the path in nanoseconds."""
-        return sum(section.duration_ns for section in self.sections)
+        return sum([section.duration_ns for section in self.sections])
 
     @property
     def totals_ns(self) -> dict[SectionLabel, int]:
@@ -100,8 +100,8 @@ class Path:
         for section in self.sections:
             key = (section.label, section.span.resource.service)
             shares[key] = shares.get(key, 0) + section.duration_ns
-        order = sorted(shares.items(), key=lambda item: (-item[1], item[0][0], item[0][1]))
-        return [(label, service, size) for (label, service), size in order]
+        order = sorted([(-size, label, service) for (label, service), size in shares.items()])
+        return [(label, service, -negative) for negative, label, service in order]
 
     @property
     def dominant(self) -> SectionLabel | None:
