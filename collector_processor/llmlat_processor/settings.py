@@ -143,7 +143,7 @@ class Destination:
     endpoint: str
     protocol: Protocol = Protocol.GRPC
     tls: ClientTls | None = None
-    headers: Mapping[str, str] = field(default=NO_HEADERS, repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS, repr=False)
     token: str = field(default="", repr=False)
     compression: Compression = Compression.AUTO
     delivery: Delivery = Delivery()
@@ -151,16 +151,19 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """What is added to a trace beside the attributes of its operations.
+    """What is added to a trace.
 
     Attributes:
-        lane: its critical path as spans.
+        lane: its critical path as spans; its root sums everything up.
+        annotations: attributes and events on the spans themselves. Without them all that is said
+            of a trace is on the lane.
         jaeger_warnings: its findings as warnings of the spans that they are about, in the form
             that Jaeger shows as such.
         explained: which traces anything is added to at all.
     """
 
     lane: bool = True
+    annotations: bool = True
     jaeger_warnings: bool = False
     explained: Explained = Explained.ALL
 
@@ -190,7 +193,7 @@ class Metering:
 
     destination: Destination | None = None
     interval_s: float = 60
-    max_series: int = 2_000
+    max_series: int = 500
 
 
 @dataclass(frozen=True, slots=True)

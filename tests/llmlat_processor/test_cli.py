@@ -6,6 +6,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import IO
@@ -13,6 +17,7 @@ from typing import IO
 import pytest
 
 from llmlat_processor import cli
+from llmlat_processor.model.status import Books, Status
 from llmlat_processor.timelines.demo import defective_lines, demo_lines
 from tests.llmlat_processor.adviser import TRACE_ID, adviser_spans
 from tests.llmlat_processor.otlp_lines import otlp_line
@@ -32,7 +37,7 @@ def test_without_arguments_it_prints_help(capsys: Captured) -> None:
     assert "llmlat watch" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["watch", "show", "profile"])
+@pytest.mark.parametrize("command", ["watch", "show", "profile", "config"])
 def test_help_of_a_command_has_examples(command: str, capsys: Captured) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main([command, "--help"])
@@ -78,6 +83,9 @@ def test_version_is_that_of_the_distribution(capsys: Captured) -> None:
         ["profile", "--demo", "--percentiles", "50,"],
         ["watch", "--traces", "0"],
         ["watch", "--traces", "many"],
+        ["config"],
+        ["config", "check"],
+        ["config", "schema", "file.yaml"],
     ],
 )
 def test_wrong_usage_is_exit_code_2(wrong: list[str], capsys: Captured) -> None:
@@ -222,17 +230,77 @@ def test_profile_reads_standard_input() -> None:
     assert ran.stdout.startswith("-: 10 requests")
 
 
+@contextmanager
+def serving(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    """Host and port of whoever answers so."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer(self)
+
+        def log_message(self, *_: object) -> None:
+            """Nobody reads it."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, ThreadPoolExecutor(1) as threads:
+        threads.submit(server.serve_forever, 0.01)
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_processor_of_this_machine_is_asked_without_a_proxy(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+
+    def answer(one: BaseHTTPRequestHandler) -> None:
+        one.send_response(200)
+        one.end_headers()
+        one.wfile.write(json.dumps(Status(Books()).document()).encode())
+
+    with serving(answer) as endpoint:
+        assert cli.main(["processor", "status", "--endpoint", endpoint]) == 0
+    assert "the books balance" in capsys.readouterr().out
+
+
+def test_a_token_is_for_the_place_that_it_was_given_for() -> None:
+    shown: list[str | None] = []
+
+    def elsewhere(one: BaseHTTPRequestHandler) -> None:
+        shown.append(one.headers["authorization"])
+        one.send_error(404)
+
+    def answer(one: BaseHTTPRequestHandler) -> None:
+        shown.append(one.headers["authorization"])
+        one.send_response(302)
+        one.send_header("location", f"http://{other}/status")
+        one.end_headers()
+
+    with serving(elsewhere) as other, serving(answer) as endpoint:
+        cli.main(["processor", "status", "--endpoint", endpoint, "--token", "s3cret"])
+    assert shown == ["Bearer s3cret", None]
+
+
 def test_help_imports_nothing_that_is_optional() -> None:
     script = (
         "import sys; from llmlat_processor.cli import main; main([]); "
-        "print(sorted({'grpc', 'rich', 'orjson', 'google.protobuf'} & sys.modules.keys()))"
+        "print(sorted({'grpc', 'rich', 'orjson', 'google.protobuf', 'pydantic', 'yaml'} "
+        "& sys.modules.keys()))"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
     assert ran.stdout.endswith("[]\n")
 
 
-@pytest.mark.parametrize(("command", "package"), [(["show", "x"], "rich"), (["watch"], "grpc")])
+@pytest.mark.parametrize(
+    ("command", "package"),
+    [
+        (["show", "x"], "rich"),
+        (["watch"], "grpc"),
+        (["config", "schema"], "pydantic"),
+        (["config", "check", "x"], "yaml"),
+    ],
+)
 def test_without_the_extra_it_says_what_to_install(
     command: list[str], package: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:

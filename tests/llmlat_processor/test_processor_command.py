@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from llmlat_processor import cli
 from llmlat_processor.commands.processor import forward
 from llmlat_processor.model.counts import FindingCount
-from llmlat_processor.settings import INLINE, Settings, Views
+from llmlat_processor.settings import (
+    INLINE,
+    ClientTls,
+    Deployment,
+    Destination,
+    Explained,
+    JournalSettings,
+    Listener,
+    Mode,
+    Views,
+)
 from llmlat_processor.window import SECOND_NS
 from llmlat_semconv.values import FindingKind
 
@@ -25,7 +39,8 @@ class Processor:
         interrupts: Sequence[type[BaseException]] = (KeyboardInterrupt,),
         fault: Exception | None = None,
     ) -> None:
-        self.address = "127.0.0.1:4317"
+        self.addresses = ("127.0.0.1:4317",)
+        self.telemetry_address = ""
         self.destination = "127.0.0.1:4319"
         self._is_connected = is_connected
         self._interrupts = list(interrupts)
@@ -53,6 +68,11 @@ class Processor:
             raise self._fault
 
 
+class FullDisk(io.StringIO):
+    def write(self, _: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def forwarded(processor: Processor) -> tuple[int, list[str]]:
     err = io.StringIO()
     code = forward(lambda: processor, err)
@@ -70,6 +90,14 @@ def test_it_says_where_it_stands_and_ends_with_the_books() -> None:
             "the books",
         ],
     )
+    assert processor.is_stopped
+
+
+def test_a_log_that_cannot_be_written_ends_nothing() -> None:
+    """On a full disk, or when whoever read along has left."""
+    processor = Processor()
+
+    assert forward(lambda: processor, FullDisk()) == 0
     assert processor.is_stopped
 
 
@@ -124,40 +152,163 @@ def test_where_it_cannot_start_it_says_why(error: Exception, code: int) -> None:
     assert err.getvalue() == "llmlat processor: cannot listen on it\n"
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, *options: str) -> tuple[str, str, Settings]:
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home of whoever runs it, with no variables that speak of it."""
+    for name in [name for name in os.environ if name.startswith(("OTEL_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(cli, "_stay", lambda: None)
+    return tmp_path
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, *options: str) -> Deployment:
     """What the service is asked for."""
-    from llmlat_processor import service
+    calls: list[Deployment] = []
 
-    calls: list[tuple[str, str, Settings]] = []
-
-    def start(listen: str, destination: str, *, settings: Settings) -> Processor:
-        calls.append((listen, destination, settings))
+    def start(deployment: Deployment) -> Processor:
+        calls.append(deployment)
         return Processor()
 
-    monkeypatch.setattr(service, "forward", start)
-    monkeypatch.setattr(cli, "_stay", lambda: None)
+    monkeypatch.setattr(cli, "_start", start)
     assert cli.main(["processor", *options]) == 0
     return calls[0]
 
 
 def test_unless_told_otherwise_it_listens_where_apps_send_to(
-    monkeypatch: pytest.MonkeyPatch,
+    home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert asked(monkeypatch, "--export", "here:1") == ("127.0.0.1:4317", "here:1", INLINE)
+    made = asked(monkeypatch, "--export", "here:1")
+
+    assert made == Deployment(
+        grpc=Listener("127.0.0.1:4317"),
+        spans=Destination("here:1"),
+        settings=replace(INLINE, views=Views(explained=Explained.GENAI)),
+        journal=JournalSettings(),
+        state=home / ".local" / "state" / "llmlat-processor",
+    )
 
 
-def test_options_reach_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
-    listen, destination, settings = asked(
+def test_options_reach_the_service(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = asked(
         monkeypatch,
         *("--listen", "127.0.0.1:0", "--export", "127.0.0.1:4319", "--lane", "off"),
         *("--jaeger-warnings", "--idle", "0.5", "--hold-max", "10"),
     )
+    settings = made.settings
 
-    assert (listen, destination) == ("127.0.0.1:0", "127.0.0.1:4319")
-    assert settings.views == Views(lane=False, jaeger_warnings=True)
+    assert (made.grpc, made.spans) == (Listener("127.0.0.1:0"), Destination("127.0.0.1:4319"))
+    assert settings.views == Views(lane=False, jaeger_warnings=True, explained=Explained.GENAI)
     assert settings.window.idle_ns == SECOND_NS // 2
     assert settings.window.hold_max_ns == 10 * SECOND_NS
     assert settings.delivery == INLINE.delivery
+
+
+def test_options_say_how_it_stands_among_others(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = asked(
+        monkeypatch,
+        *("--listen", ":1", "--http", ":2", "--export", "https://there", "--telemetry", ":3"),
+        *("--workers", "4", "--journal", "off", "--state", "kept", "--explain", "all"),
+    )
+    addresses = [each.address for each in (made.grpc, made.http, made.telemetry) if each]
+
+    assert addresses == ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]
+    assert made.spans == Destination("https://there:443", tls=ClientTls())
+    assert (made.workers, made.journal, made.state) == (4, None, Path("kept"))
+    assert made.settings.views.explained is Explained.ALL
+
+
+def test_a_tap_sends_what_is_derived_and_keeps_no_journal(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = asked(monkeypatch, "--tap", "--export", "there:1")
+
+    assert (made.mode, made.spans, made.derived) == (Mode.TAP, None, Destination("there:1"))
+    assert made.journal is None
+
+
+def test_without_a_home_the_journal_needs_a_folder(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("HOME")
+
+    assert cli.main(["processor", "--export", "there:1"]) == 2
+    assert "name a folder with --state" in capsys.readouterr().err
+    assert asked(monkeypatch, "--export", "there:1", "--state", "kept").state == Path("kept")
+
+
+@pytest.mark.parametrize("option", ["--listen", "--http", "--telemetry", "--export"])
+def test_what_is_no_address_is_told(
+    option: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["processor", "--export", "there:1", option, "nowhere"]) == 2
+    assert capsys.readouterr().err.startswith("llmlat processor: 'nowhere' is not host:port")
+
+
+def test_a_config_file_says_it_all(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = home / "processor.yaml"
+    file.write_text(
+        "destinations: {spans: {endpoint: 'there:1', token: '${env:TOKEN}'}}\nworkers: 2",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("TOKEN", "s3cret")
+
+    made = asked(monkeypatch, "--config", str(file))
+
+    assert made.spans == Destination("there:1", token="s3cret")
+    assert made.workers == 2
+    said = capsys.readouterr().err
+    assert f"{file}:1: destinations.spans.token: goes to there in the clear" in said
+    assert "s3cret" not in said
+
+
+def test_a_config_file_with_problems_is_told_and_nothing_starts(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = home / "processor.yaml"
+    file.write_text("mode: tab\nworkers: 0\n", encoding="utf-8")
+
+    def start(deployment: Deployment) -> Processor:
+        raise AssertionError(deployment)
+
+    monkeypatch.setattr(cli, "_start", start)
+
+    assert cli.main(["processor", "--config", str(file)]) == 2
+    assert capsys.readouterr().err == (
+        f"{file}:1: mode: 'tab' is none of inline, tap\n"
+        f"{file}:2: workers: '0' is not a whole number of at least 1\n"
+    )
+
+
+def test_a_config_file_and_options_are_told_apart(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["processor", "--config", "p.yaml", "--hold-max", "3", "--tap"])
+
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "--config says it all: write what --tap, --hold-max says into the file" in said
+
+
+def test_what_a_running_one_is_at_is_asked_of_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked_for: list[tuple[str, str]] = []
+
+    def answer(token: str, url: str) -> bytes:
+        asked_for.append((token, url))
+        raise ConnectionRefusedError(111, "nobody is there")
+
+    monkeypatch.setattr(cli, "_fetch_from_processor", answer)
+
+    assert cli.main(["processor", "status", "--endpoint", "there:1", "--token", "t"]) == 1
+    assert asked_for == [("t", "http://there:1/status")]
+    assert "nobody is there" in capsys.readouterr().err
 
 
 WRONG = [
@@ -168,6 +319,13 @@ WRONG = [
     ["--export", "a:1", "--idle", "nan"],
     ["--export", "a:1", "--hold-max", "soon"],
     ["--export", "a:1", "--hold-max", "1e300"],
+    ["--export", "a:1", "--workers", "0"],
+    ["--export", "a:1", "--journal", "maybe"],
+    ["--export", "a:1", "--tap", "--journal", "on"],
+    ["--export", "a:1", "--explain", "some"],
+    ["--config"],
+    ["--config", "p.yaml", "--export", "a:1"],
+    ["status", "--endpoint"],
 ]
 
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Final, TextIO
 
 from llmlat_processor.clock_history import DEFAULTS, ClockHistory, HistorySettings
-from llmlat_processor.commands.clock_state import ClockState
+from llmlat_processor.clock_history.lasting import lasting
+from llmlat_processor.clock_state import ClockState
 from llmlat_processor.commands.loading import Fetch, by_trace, load_all, nowhere
 from llmlat_processor.commands.output import Screen
 from llmlat_processor.commands.progress import Progress
 from llmlat_processor.commands.streams import carries_unicode
 from llmlat_processor.finding_counts import FindingCounts
-from llmlat_processor.model import AlignedTrace, Message, Span
+from llmlat_processor.model import AlignedTrace, Span
 from llmlat_processor.model.clock_history import (
     ClocksOverTime,
     KnownClock,
@@ -57,7 +58,9 @@ class Request:
 
 def clocks(request: Request, out: TextIO, progress: Progress, fetch: Fetch = nowhere) -> int:
     """Tell of every pair of clocks; exit code 1 where there is none, or the state is not kept."""
-    state = ClockState(request.state, SAYS, progress) if request.state else None
+    state = None
+    if request.state:
+        state = ClockState(request.state, lambda words: progress.tell(f"{SAYS}: {words}"))
     with nullcontext() if state is None else state.alone():  # no longer: a pager may hold it up
         reader, is_kept = _read(request, state, progress, fetch)
     told = reader.told()
@@ -119,7 +122,8 @@ class _Reader:
         self.left_out += aligned.clocks.left_out
         self.findings.observe(explained)
         walls_ns = self._meet(aligned)
-        messages = self._lasting(aligned)
+        messages = lasting(aligned)
+        self.passing += len(aligned.clocks.messages) - len(messages)
         for message in messages:
             first, second = sorted((message.sender, message.receiver))
             at_ns = message.left_ns if message.sender == first else message.arrived_ns
@@ -167,18 +171,6 @@ class _Reader:
             f"{len(self._clocks)} clocks, but no call between two of them: the spans of both the "
             "caller and the callee have to be in the files, in one trace"
         )
-
-    def _lasting(self, aligned: AlignedTrace) -> list[Message]:
-        """The messages of clocks that are met again: replicas without a host are one call each."""
-        passing = {
-            domain
-            for span, domain in zip(aligned.trace.operations, aligned.domains, strict=True)
-            if span.resource.weak and domain.endswith(f"/{span.span_id.hex()}")
-        }
-        messages = aligned.clocks.messages
-        lasting = [one for one in messages if passing.isdisjoint((one.sender, one.receiver))]
-        self.passing += len(messages) - len(lasting)
-        return lasting
 
     def _became(self) -> dict[str, int]:
         became = {kind.value: count for kind, count in self.history.became.items()}
