@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from llmlat_processor.tombstones import Tombstones
+from llmlat_processor.window.tombstones import Tombstones
 from llmlat_processor.wire import WireSpan, decode
 from tests.llmlat_processor.otlp import TRACE_ID, request, span
 

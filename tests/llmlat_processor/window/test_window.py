@@ -4,50 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from llmlat_processor.model import CLIENT, INTERNAL, PARENT_IS_REMOTE, SERVER, Resource, Span
-from llmlat_processor.window import (
-    SECOND_NS,
-    SPAN_OVERHEAD,
-    Books,
-    Limits,
-    Released,
-    Why,
-    Window,
-)
+from llmlat_processor.model import CLIENT, PARENT_IS_REMOTE, SERVER, Span
+from llmlat_processor.window import SECOND_NS, SPAN_OVERHEAD, Books, Limits, Why, Window
 from llmlat_semconv import attributes as names
-
-APP = Resource({}, service="app", process="app", domain="host", weak=False)
-ENGINE = Resource({}, service="engine", process="engine", domain="host", weak=False)
-LIMITS = Limits()
-
-
-def span(
-    number: int, parent: int = 0, *, trace: int = 1, kind: int = INTERNAL, **more: object
-) -> Span:
-    return Span(
-        trace.to_bytes(16, "big"),
-        number.to_bytes(8, "big"),
-        parent.to_bytes(8, "big") if parent else b"",
-        f"span {number}",
-        kind,
-        1,
-        2,
-        more.pop("resource", APP),  # type: ignore[arg-type]
-        raw=bytes((trace, number, parent)),
-        **more,  # type: ignore[arg-type]
-    )
-
-
-def feed(window: Window, *spans: Span, at_s: float = 0) -> list[Released]:
-    return [released for one in spans for released in window.feed(one, round(at_s * SECOND_NS))]
-
-
-def expire(window: Window, at_s: float) -> list[tuple[Why, list[int]]]:
-    return summary(window.expire(round(at_s * SECOND_NS)))
-
-
-def summary(released: object) -> list[tuple[Why, list[int]]]:
-    return [(one.why, [int.from_bytes(s.span_id, "big") for s in one.spans]) for one in released]  # type: ignore[attr-defined]
+from tests.llmlat_processor.windowed import ENGINE, expire, feed, span, summary
 
 
 def test_a_trace_goes_when_its_root_has_ended_and_nothing_came_for_a_while() -> None:
@@ -95,6 +55,28 @@ def test_a_trace_that_never_falls_silent_is_let_go_all_the_same() -> None:
     ((why, spans),) = expire(window, 60)
 
     assert (why, len(spans)) == (Why.HELD_LONGEST, 60)
+
+
+def test_where_many_are_due_some_go_at_a_time_and_none_is_split() -> None:
+    window = Window()
+    traces = range(1, 5)
+    feed(window, *(span(number, number - 1, trace=trace) for trace in traces for number in (1, 2)))
+    now_ns = 2 * SECOND_NS
+
+    rounds = [[len(one.spans) for one in window.expire(now_ns, 3)] for _ in range(3)]
+
+    assert rounds == [[2, 2], [2, 2], []]
+
+
+def test_spans_that_are_held_share_the_id_of_their_trace() -> None:
+    window = Window()
+    came = [span(1), span(2, 1), span(3, 1)]
+    assert len({id(one.trace_id) for one in came}) == len(came)
+    window.feed_all(came, 0)
+
+    (released,) = window.expire(2 * SECOND_NS)
+
+    assert {id(one.trace_id) for one in released.spans} == {id(came[0].trace_id)}
 
 
 CALL = span(2, 1, kind=CLIENT)
@@ -219,7 +201,7 @@ def test_a_span_that_has_come_before_is_told_from_one_that_is_late() -> None:
 
 
 def test_a_released_trace_is_forgotten_in_the_end() -> None:
-    window = Window(Limits(tombstone_ns=5 * SECOND_NS))
+    window = Window(Limits(tombstone_ns=5 * SECOND_NS, remembered_traces=0))
     feed(window, span(1))
     expire(window, 2)
     expire(window, 7)
@@ -229,7 +211,7 @@ def test_a_released_trace_is_forgotten_in_the_end() -> None:
 
 
 def test_the_memory_of_released_traces_is_bounded() -> None:
-    window = Window(Limits(tombstones=2))
+    window = Window(Limits(tombstones=2, remembered_traces=0))
     for trace in (1, 2, 3):
         feed(window, span(1, trace=trace))
     expire(window, 2)
@@ -240,7 +222,7 @@ def test_the_memory_of_released_traces_is_bounded() -> None:
 
 
 def test_the_memory_of_released_spans_is_bounded() -> None:
-    window = Window(Limits(tombstone_spans=3))
+    window = Window(Limits(tombstone_spans=3, remembered_traces=0))
     for trace in (1, 2):
         feed(window, span(1, trace=trace), span(2, 1, trace=trace))
     expire(window, 2)
@@ -275,7 +257,7 @@ def test_the_oldest_traces_make_room_for_what_comes() -> None:
 
 
 def test_a_span_of_the_trace_that_made_room_is_late() -> None:
-    window = Window(Limits(held_bytes=SPAN_OVERHEAD + len(span(1).raw)))
+    window = Window(Limits(held_bytes=SPAN_OVERHEAD + len(span(2, 1).raw)))
     feed(window, span(1))
 
     released = feed(window, span(2, 1))

@@ -7,7 +7,7 @@ never told anything is not waited for any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from llmlat_processor.model import CLIENT, CONSUMER, PARENT_IS_REMOTE, SERVER, Span
@@ -21,6 +21,10 @@ _INFERENCES: Final = {
 }
 
 
+Calls = Sequence[tuple[str, bool]]
+"""The target of each call of a trace, and whether its callee has told of it."""
+
+
 class Callees:
     """What is known of the targets of calls; bounded, the first ones forgotten first."""
 
@@ -29,50 +33,64 @@ class Callees:
         self._most_targets = targets
         self._silent_calls: dict[str, int] = {}  # target -> calls in a row without a callee
 
-    def are_missing(self, spans: Sequence[Span]) -> bool:
-        """Whether a call has no callee among the spans, although its target may have one."""
+    def are_missing(self, calls: Calls) -> bool:
+        """Whether a call has no callee, although its target may have one."""
         return any(
             not answered and self._silent_calls.get(target, 0) < self._hopeless_calls
-            for target, answered in _calls(spans)
+            for target, answered in calls
         )
 
-    def learn(self, spans: Sequence[Span]) -> None:
+    def learn(self, calls: Calls) -> None:
         """Remember which targets had a callee in a trace that is complete."""
-        for target, answered in _calls(spans):
+        for target, answered in calls:
             silent = self._silent_calls.pop(target, 0)
             self._silent_calls[target] = 0 if answered else silent + 1
             if len(self._silent_calls) > self._most_targets:
                 del self._silent_calls[next(iter(self._silent_calls))]
 
 
-def _calls(spans: Sequence[Span]) -> Iterable[tuple[str, bool]]:
-    """Target of each call, and whether its callee has told of it.
+def calls_of(spans: Sequence[Span]) -> Calls:
+    """The calls among the spans of a trace, and which of them were answered.
 
     A call that is made through another one (its transport, its attempts) is judged by that one,
     and the callee may hang under either.
     """
-    calls = {span.span_id: span for span in spans if _is_call(span)}
-    answered = {span.parent_id for span in spans if _is_remote(span, calls)}
+    calls = {
+        span.span_id: span
+        for span in spans
+        if span.kind == CLIENT or (span.attributes and _is_inference(span))
+    }
+    if not calls:
+        return ()
+    answered = _answered(spans, calls)
     outer = {call.parent_id for call in calls.values()}
-    for span_id, call in calls.items():
-        if span_id not in outer:
-            yield _target(call, calls), not answered.isdisjoint((span_id, call.parent_id))
+    return [
+        (_target(call, calls), span_id in answered or call.parent_id in answered)
+        for span_id, call in calls.items()
+        if span_id not in outer
+    ]
 
 
-def _is_call(span: Span) -> bool:
-    if span.kind == CLIENT:
-        return True
+def _answered(spans: Sequence[Span], calls: Mapping[bytes, Span]) -> set[bytes]:
+    """The ids of those under which there is a span of somebody else."""
+    answered: set[bytes] = set()
+    for span in spans:
+        if span.kind in (SERVER, CONSUMER) or span.flags & PARENT_IS_REMOTE:
+            answered.add(span.parent_id)
+            continue
+        caller, resource = calls.get(span.parent_id), span.resource
+        if caller is None or caller.resource is resource:  # mostly: no need to compare texts
+            continue
+        if caller.resource.process != resource.process:
+            answered.add(span.parent_id)
+    return answered
+
+
+def _is_inference(span: Span) -> bool:
     operation = span.attributes.get(names.GEN_AI_OPERATION_NAME)
     # What came over the wire may be a list, which no set can look up.
     is_inference = isinstance(operation, str) and operation in _INFERENCES
     return is_inference and span.kind not in (SERVER, CONSUMER)
-
-
-def _is_remote(span: Span, calls: Mapping[bytes, Span]) -> bool:
-    if span.kind in (SERVER, CONSUMER) or span.flags & PARENT_IS_REMOTE:
-        return True
-    caller = calls.get(span.parent_id)
-    return caller is not None and caller.resource.process != span.resource.process
 
 
 def _target(call: Span, calls: Mapping[bytes, Span]) -> str:
