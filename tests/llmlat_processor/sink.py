@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Condition
@@ -25,29 +25,15 @@ WAIT_S = 20
 Answer = Callable[[Any], bytes]
 
 
-class Sink:
-    """A server on loopback; every span that it has taken over is in `spans`, in that order."""
+class Arrivals:
+    """What has come to a server; every span that it has taken over is in `spans`, in that order."""
 
-    def __init__(self, address: str = "127.0.0.1:0", answers: Sequence[Answer] = ()) -> None:
-        """Listen; the first requests get these answers, all others are taken."""
+    def __init__(self) -> None:
+        """Nothing has come."""
         self.requests: list[bytes] = []
+        self.headers: list[Mapping[str, str]] = []
         self.spans: list[tuple[ResourceSpans, ScopeSpans, Span]] = []
-        self._answers = list(answers)
         self._changed = Condition()
-        self._threads = ThreadPoolExecutor(4)
-        handler = grpc.unary_unary_rpc_method_handler(self._export)
-        self._server = grpc.server(
-            self._threads,
-            handlers=[grpc.method_handlers_generic_handler(SERVICE, {"Export": handler})],
-            options=[("grpc.so_reuseport", 0)],
-        )
-        port = self._server.add_insecure_port(address)
-        self.address = f"{address.rpartition(':')[0]}:{port}"
-        self._server.start()
-
-    def stop(self) -> None:
-        self._server.stop(0).wait()
-        self._threads.shutdown()
 
     def wait_for_requests(self, count: int) -> None:
         with self._changed:
@@ -60,22 +46,64 @@ class Sink:
     def names(self) -> list[str]:
         return [span.name for _, _, span in self.spans]
 
-    def _export(self, content: bytes, context: Any) -> bytes:
+    def has_come(self, content: bytes, headers: Mapping[str, str]) -> None:
         with self._changed:
             self.requests.append(content)
-            answer = self._answers.pop(0) if self._answers else None
+            self.headers.append(headers)
             self._changed.notify_all()
-        if answer is not None:
-            return answer(context)
+
+    def take(self, content: bytes) -> None:
         with self._changed:
             self.spans += _spans_of(content)
             self._changed.notify_all()
+
+
+class Sink(Arrivals):
+    """A server of gRPC on loopback."""
+
+    def __init__(
+        self,
+        address: str = "127.0.0.1:0",
+        answers: Sequence[Answer] = (),
+        *,
+        service: str = SERVICE,
+        credentials: grpc.ServerCredentials | None = None,
+    ) -> None:
+        """Listen; the first requests get these answers, all others are taken."""
+        super().__init__()
+        self._answers = list(answers)
+        self._threads = ThreadPoolExecutor(4)
+        handler = grpc.unary_unary_rpc_method_handler(self._export)
+        self._server = grpc.server(
+            self._threads,
+            handlers=[grpc.method_handlers_generic_handler(service, {"Export": handler})],
+            options=[("grpc.so_reuseport", 0)],
+        )
+        port = (
+            self._server.add_insecure_port(address)
+            if credentials is None
+            else self._server.add_secure_port(address, credentials)
+        )
+        self.address = f"{address.rpartition(':')[0]}:{port}"
+        self._server.start()
+
+    def stop(self) -> None:
+        self._server.stop(0).wait()
+        self._threads.shutdown()
+
+    def _export(self, content: bytes, context: Any) -> bytes:
+        with self._changed:
+            answer = self._answers.pop(0) if self._answers else None
+        self.has_come(content, dict(context.invocation_metadata()))
+        if answer is not None:
+            return answer(context)
+        self.take(content)
         return b""
 
 
 @contextmanager
-def sink(*answers: Answer, address: str = "127.0.0.1:0") -> Iterator[Sink]:
-    server = Sink(address, answers)
+def sink(*answers: Answer, address: str = "127.0.0.1:0", **how: Any) -> Iterator[Sink]:
+    server = Sink(address, answers, **how)
     try:
         yield server
     finally:

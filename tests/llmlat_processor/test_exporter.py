@@ -11,15 +11,9 @@ from typing import Any
 import grpc  # type: ignore[import-untyped]
 import pytest
 
-from llmlat_processor.edges.exporter import (
-    GIVEN_UP,
-    REFUSED,
-    REJECTED,
-    SHUTDOWN,
-    Counts,
-    Exporter,
-)
-from llmlat_processor.settings import Delivery
+from llmlat_processor.edges.exporter import SHUTDOWN, Counts, Exporter
+from llmlat_processor.edges.retrying import GIVEN_UP, REFUSED, REJECTED, TOO_LARGE
+from llmlat_processor.settings import Delivery, Destination
 from llmlat_processor.wire import Request
 from tests.llmlat_processor.otlp import request, span
 from tests.llmlat_processor.sink import (
@@ -36,8 +30,12 @@ QUICK = Delivery(first_retry_s=0.001, longest_retry_s=0.002)
 
 
 @contextmanager
-def exporting(destination: str, delivery: Delivery = QUICK) -> Iterator[Exporter]:
-    exporter = Exporter(destination, delivery, jitter=lambda: 1.0)
+def exporting(
+    destination: str | Destination, delivery: Delivery = QUICK, **how: Any
+) -> Iterator[Exporter]:
+    if isinstance(destination, str):
+        destination = Destination(destination, delivery=delivery)
+    exporter = Exporter(destination, jitter=lambda: 1.0, **how)
     try:
         yield exporter
     finally:
@@ -60,10 +58,11 @@ def sent_to(*answers: Answer, delivery: Delivery = QUICK) -> tuple[Counts, list[
 
 
 ALL_SENT = Counts(accepted=3, sent=3, queued=0, dropped={})
+NAMES = ["span 1", "span 2", "span 3"]
 
 
 def test_what_is_put_in_arrives_and_is_counted() -> None:
-    assert sent_to() == (ALL_SENT, ["span 1", "span 2", "span 3"], 1)
+    assert sent_to() == (ALL_SENT, NAMES, 1)
 
 
 RETRYABLE = [
@@ -74,12 +73,13 @@ RETRYABLE = [
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.DATA_LOSS,
 ]
-FOR_GOOD = sorted(set(grpc.StatusCode) - {*RETRYABLE, grpc.StatusCode.OK}, key=str)
+OVERLOADED = grpc.StatusCode.RESOURCE_EXHAUSTED
+FOR_GOOD = sorted(set(grpc.StatusCode) - {*RETRYABLE, OVERLOADED, grpc.StatusCode.OK}, key=str)
 
 
 @pytest.mark.parametrize("code", RETRYABLE)
 def test_what_may_pass_is_tried_again(code: grpc.StatusCode) -> None:
-    assert sent_to(failing(code), failing(code)) == (ALL_SENT, ["span 1", "span 2", "span 3"], 3)
+    assert sent_to(failing(code), failing(code)) == (ALL_SENT, NAMES, 3)
 
 
 @pytest.mark.parametrize("code", FOR_GOOD)
@@ -88,10 +88,11 @@ def test_what_does_not_pass_is_dropped_and_counted(code: grpc.StatusCode) -> Non
 
 
 def test_an_overload_is_tried_again_only_where_it_says_when() -> None:
-    overloaded = grpc.StatusCode.RESOURCE_EXHAUSTED
+    """Where it does not, the request is too large: to send the same again is of no use."""
+    all_that_there_are = [failing(OVERLOADED)] * 5
 
-    assert sent_to(asking_to_wait(overloaded, 0.001))[0] == ALL_SENT
-    assert sent_to(failing(overloaded))[0].dropped == {REFUSED: 3}
+    assert sent_to(asking_to_wait(OVERLOADED, 0.001)) == (ALL_SENT, NAMES, 2)
+    assert sent_to(*all_that_there_are) == (Counts(3, 0, 0, {TOO_LARGE: 3}), [], 5)
 
 
 @pytest.mark.parametrize("bare", [False, True], ids=["in the status", "in a trailer"])
@@ -149,6 +150,46 @@ def test_each_kind_of_trouble_is_said_once(caplog: pytest.LogCaptureFixture) -> 
     assert "trying again: UNAVAILABLE, no room" in said[0]
     assert "refused by 127.0.0.1:" in said[1]
     assert "INVALID_ARGUMENT, no such field" in said[1]
+
+
+def test_after_an_outage_that_was_told_it_is_told_that_spans_are_taken_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has read of the first outage hears of its end, and of one in another week."""
+    monkeypatch.setattr("llmlat_processor.edges.exporter.SAID_EVERY_S", 0.0)
+    busy = failing(grpc.StatusCode.UNAVAILABLE)
+    with sink(busy, saying(b""), busy) as destination, exporting(destination.address) as exporter:
+        exporter.put(of(1))
+        destination.wait_for_requests(2)
+        exporter.put(of(2))
+
+    said = [record.getMessage().removeprefix(destination.address) for record in caplog.records]
+    assert [words.split(",")[0].split("(")[0].strip() for words in said] == [
+        f"not taken by {destination.address}",
+        "takes what is sent again",
+    ] * 2
+
+
+def test_a_second_outage_of_the_same_minute_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    busy = failing(grpc.StatusCode.UNAVAILABLE)
+    with sink(busy, saying(b""), busy) as destination, exporting(destination.address) as exporter:
+        exporter.put(of(1))
+        destination.wait_for_requests(2)
+        exporter.put(of(2))
+
+    assert len(caplog.records) == 2
+
+
+def test_what_the_end_leaves_over_is_told_whole(caplog: pytest.LogCaptureFixture) -> None:
+    busy = [failing(grpc.StatusCode.UNAVAILABLE)] * 9
+    delivery = Delivery(first_retry_s=60, longest_retry_s=60, request_bytes=1, drain_s=0)
+    with sink(*busy) as destination, exporting(destination.address, delivery) as exporter:
+        exporter.put(of(1, 2))
+        exporter.put(of(3))
+
+    assert exporter.counts.dropped == {SHUTDOWN: 3}
+    (said,) = [line for line in caplog.messages if "before the end" in line]
+    assert said == f"3 spans could not be sent to {destination.address} before the end"
 
 
 def held_up(go_on: Event) -> Answer:

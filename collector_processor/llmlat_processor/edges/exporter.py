@@ -1,9 +1,9 @@
-"""OTLP over gRPC: sends spans on, again where that can help, and counts what it could not send.
+"""Sends requests on to one destination, and keeps the books of what became of every span.
 
-    put ──> queue ──> one thread ──> destination
+    put ──> queue ──> one thread ──> sender ──> destination
                         │   ^  not now: after a pause, longer each time, or as long as it asks for
                         │   └──┘
-                        └─> not ever, or not in time: dropped, counted by reason, said once
+                        └─> not ever, or not in time: dropped, counted by reason, said now and then
 
 The queue never refuses what is put in. It says when it is full, and whoever accepts spans from
 outside then accepts no more: so what is bounded is what is in the house, and a worker that puts
@@ -19,47 +19,30 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Condition
-from typing import Final, Protocol
+from typing import Final
 
-import grpc  # type: ignore[import-untyped]
-from google.protobuf.message import DecodeError
-from google.rpc.error_details_pb2 import RetryInfo  # type: ignore[import-untyped]
-from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-
-from llmlat_processor.edges.addresses import host_and_port, is_loopback
-from llmlat_processor.settings import Delivery
+from llmlat_processor.edges.grpc_sender import GrpcSender
+from llmlat_processor.edges.http_sender import HttpSender
+from llmlat_processor.edges.retrying import GIVEN_UP, REFUSED, REJECTED, TOO_LARGE, Round, Step
+from llmlat_processor.edges.sending import NotNow, Outcome, Sender, Signal
+from llmlat_processor.settings import Destination, Protocol
 from llmlat_processor.wire import Request
 
-EXPORT: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
-
-REJECTED: Final = "rejected by the destination"
-REFUSED: Final = "refused by the destination"
-GIVEN_UP: Final = "given up"
 SHUTDOWN: Final = "shutdown"
+NO_ROOM: Final = "no room in its queue"
 
-_RETRYABLE: Final = frozenset(
-    {
-        grpc.StatusCode.CANCELLED,
-        grpc.StatusCode.DEADLINE_EXCEEDED,
-        grpc.StatusCode.ABORTED,
-        grpc.StatusCode.OUT_OF_RANGE,
-        grpc.StatusCode.UNAVAILABLE,
-        grpc.StatusCode.DATA_LOSS,
-    }
-)
-"""What OTLP calls so; RESOURCE_EXHAUSTED is one of them only where it says when to come again."""
+SAID_EVERY_S: Final = 600.0
+"""How often each kind of trouble is said at most: it must not fill a log, and an outage of today is
+not told by a line of last month."""
 
-_CHANNEL: Final = [
-    ("grpc.max_send_message_length", -1),
-    # Its own pauses grow to two minutes, in which a destination that is back is not noticed. The
-    # least of them is left alone: it is also how long a destination may take to greet us.
-    ("grpc.initial_reconnect_backoff_ms", 200),
-    ("grpc.max_reconnect_backoff_ms", 2_000),
-    ("grpc.use_local_subchannel_pool", 1),  # a new channel is a new connection
-]
+_SENTENCES: Final = {
+    REJECTED: "{spans} of {all} spans rejected by {destination}: {words}",
+    REFUSED: "refused by {destination}: {words}",
+    TOO_LARGE: "a span alone is too large for {destination}: {words}",
+    GIVEN_UP: "{spans} spans not taken by {destination} in time: {words}",
+}
 
 _logger = logging.getLogger("llmlat_processor")
 
@@ -73,37 +56,21 @@ class Counts:
         sent: spans that the destination has taken over.
         queued: spans that are still to be sent.
         dropped: spans that were not, by reason.
+        queue_bytes: how large those are that are queued.
+        last_error: what the destination or the network said the last time that something was not
+            taken; empty where that never was. Words differ where outcomes do not.
     """
 
     accepted: int
     sent: int
     queued: int
     dropped: Mapping[str, int]
+    queue_bytes: int = field(default=0, compare=False)
+    last_error: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    """Why a request was not taken.
-
-    Attributes:
-        words: status and details, for a person.
-        again: whether to send it again can help.
-        after_s: when at the earliest, as the destination asked for.
-    """
-
-    words: str
-    again: bool
-    after_s: float
-
-
-class _Call(Protocol):
-    """What is used of gRPC's call in flight."""
-
-    def result(self) -> bytes:
-        """Wait for the answer."""
-
-    def cancel(self) -> bool:
-        """Wait no longer."""
+def _nobody_asks(_settled: Sequence[Request]) -> None:
+    """What is done about requests that are settled, where nobody has kept them."""
 
 
 class Exporter:
@@ -111,51 +78,64 @@ class Exporter:
 
     def __init__(
         self,
-        destination: str,
-        delivery: Delivery,
+        destination: Destination,
         *,
+        signal: Signal = Signal.TRACES,
+        settled: Callable[[Sequence[Request]], None] = _nobody_asks,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         """Nothing is connected yet.
 
         Args:
-            destination: `host:port`.
-            delivery: limits.
+            destination: where, how, and within which limits.
+            signal: of what the requests are.
+            settled: told from the exporter's thread of requests that have a last outcome: taken
+                over, or dropped for good; of each once, and never of what the end leaves over.
             jitter: from 0 to 1; pauses last between half of and the whole of what they may.
+
+        Raises:
+            ValueError: the destination cannot be one; the message says what to do.
         """
-        self.destination: Final = destination
-        self._delivery = delivery
+        self._sender = _sender_to(destination, signal)
+        self._delivery = destination.delivery
+        self._has_spans = signal is Signal.TRACES
+        self._settled = settled
         self._jitter = jitter
-        self._channel = _channel_to(destination)
         self._changed = Condition()
         self._queue: deque[Request] = deque()
         self._bytes = self._accepted = self._sent = 0
         self._dropped: Counter[str] = Counter()
-        self._said: set[str] = set()
-        self._call: _Call | None = None
+        self._last_error = ""
+        self._said_s: dict[str, float] = {}  # each kind of trouble, and when it was said last
+        self._is_away = False  # whether it was said that the destination takes nothing
         self._ends_s: float | None = None  # when to stop trying, once the end has been asked for
         self._has_ended = False
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="llmlat-exporter")
         self.work: Future[None] = self._threads.submit(self._run)
 
-    def is_reachable(self, timeout_s: float) -> bool:
-        """Whether somebody answers there; waits so long for it."""
-        with self._changed:
-            ready = grpc.channel_ready_future(self._channel)
-        try:
-            ready.result(timeout=timeout_s)
-        except (FutureTimeoutError, grpc.FutureTimeoutError):
-            return False
-        finally:
-            ready.cancel()
-        return True
+    @property
+    def destination(self) -> str:
+        """Where it sends to: `host:port`, over HTTP the URL."""
+        return self._sender.destination
 
-    def put(self, request: Request) -> None:
-        """Have it sent; never waits, never refuses. After the end nothing is sent any more."""
+    def is_reachable(self, timeout_s: float) -> bool:
+        """Whether somebody answers there; waits at most so long for it."""
+        return self._sender.is_reachable(timeout_s)
+
+    def put(self, request: Request, *, may_drop: bool = False) -> None:
+        """Have it sent; never waits, never refuses. After the end nothing is sent any more.
+
+        Args:
+            request: spans, or metrics.
+            may_drop: whether it is dropped, and counted, where the queue is full.
+        """
         with self._changed:
             self._accepted += request.spans
             if self._has_ended:
                 self._dropped[SHUTDOWN] += request.spans
+                return
+            if may_drop and self._bytes >= self._delivery.queue_bytes:
+                self._dropped[NO_ROOM] += request.spans
                 return
             self._queue.append(request)
             self._bytes += len(request.content)
@@ -165,7 +145,8 @@ class Exporter:
     def has_room(self) -> bool:
         """Whether more should be accepted from outside."""
         with self._changed:
-            return self._bytes < self._delivery.queue_bytes and self._ends_s is None
+            is_over = self._has_ended or self._ends_s is not None
+            return self._bytes < self._delivery.queue_bytes and not is_over
 
     @property
     def has_ended(self) -> bool:
@@ -178,8 +159,9 @@ class Exporter:
         """What became of every span so far."""
         with self._changed:
             dropped = dict(self._dropped)
-            queued = self._accepted - self._sent - sum(dropped.values())
-            return Counts(self._accepted, self._sent, queued, dropped)
+            return Counts(
+                self._accepted, self._sent, self._left, dropped, self._bytes, self._last_error
+            )
 
     def stop(self, grace_s: float | None = None) -> None:
         """Send what there is, as long as that may take, and end; what is left is dropped.
@@ -198,20 +180,24 @@ class Exporter:
         finally:  # also on a second Ctrl-C: the thread would keep the process
             with self._changed:
                 self._ends_s = time.monotonic()
-                if self._call is not None:
-                    self._call.cancel()
                 self._changed.notify_all()
+            self._sender.cancel()
             self._threads.shutdown()
-            self._channel.close()
+            self._sender.close()
+            self._close_the_books()
         self.work.result()
 
     # ── The thread ───────────────────────────────────────────────────────────────────────────────
 
     def _run(self) -> None:
-        while requests := self._take():
-            self._deliver(requests)
+        try:
+            while requests := self._take():
+                self._deliver(requests)
+                with self._changed:
+                    self._bytes -= sum(len(request.content) for request in requests)
+        finally:
             with self._changed:
-                self._bytes -= sum(len(request.content) for request in requests)
+                self._has_ended = True
 
     def _take(self) -> Sequence[Request]:
         """The next requests, as many as fit into one; none at the end."""
@@ -228,68 +214,34 @@ class Exporter:
 
     def _deliver(self, requests: Sequence[Request]) -> None:
         """Send several requests as one, until they are taken or it is of no use."""
-        content = b"".join(request.content for request in requests)
-        spans = sum(request.spans for request in requests)
-        gives_up_s = time.monotonic() + self._delivery.give_up_s
-        pause_s = self._delivery.first_retry_s
-        while True:
-            if self._is_over():
-                self._drop(SHUTDOWN, spans, f"{spans} spans could not be sent before the end")
+        course = Round(
+            requests,
+            self._delivery,
+            now_s=time.monotonic(),
+            jitter=self._jitter,
+            has_spans=self._has_spans,
+        )
+        while piece := course.piece:
+            outcome: Outcome = NotNow("")
+            if not self._is_over():
+                outcome = self._sender.send(piece.content, self._timeout_s())
+            if isinstance(outcome, NotNow) and self._is_over():
+                with self._changed:
+                    self._dropped[SHUTDOWN] += course.spans
                 return
-            failure = self._send(content, spans)
-            if failure is None:
-                return
-            if not failure.again:
-                break
-            self._say("again", f"not taken by {self.destination}, trying again: {failure.words}")
-            wait_s = max(pause_s * (0.5 + self._jitter() / 2), failure.after_s)
-            if time.monotonic() + wait_s > gives_up_s:
-                words = f"{spans} spans not taken by {self.destination} in time: {failure.words}"
-                self._drop(GIVEN_UP, spans, words)
-                return
-            self._pause(wait_s)
-            pause_s = min(2 * pause_s, self._delivery.longest_retry_s)
-        if len(requests) > 1:  # who is at fault is found by sending each alone
-            for request in requests:
-                self._deliver((request,))
-        else:
-            self._drop(REFUSED, spans, f"refused by {self.destination}: {failure.words}")
+            step = course.answered(outcome, time.monotonic())
+            self._enter(step)
+            if step.settled:
+                self._settled(step.settled)
+            if step.pause_s:
+                self._pause(step.pause_s)
 
-    def _send(self, content: bytes, spans: int) -> _Failure | None:
-        try:
-            answer = self._start(content).result()
-        except grpc.RpcError as error:
-            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-                self._connect_anew()
-            return _failure(error)
-        except grpc.FutureCancelledError:  # by the end
-            return _Failure("cancelled", again=True, after_s=0)
-        finally:
-            self._call = None
-        rejected, message = _rejected(answer)
-        rejected = min(rejected, spans)
-        with self._changed:
-            self._sent += spans - rejected
-        if rejected:
-            words = f"{rejected} of {spans} spans rejected by {self.destination}: {message}"
-            self._drop(REJECTED, rejected, words)
-        elif message:
-            self._say("message", f"{self.destination} has taken the spans and says: {message}")
-        return None
-
-    def _start(self, content: bytes) -> _Call:
+    def _timeout_s(self) -> float:
         with self._changed:
             timeout_s = self._delivery.deadline_s
             if self._ends_s is not None:
                 timeout_s = max(0.0, min(timeout_s, self._ends_s - time.monotonic()))
-            self._call = self._channel.unary_unary(EXPORT).future(content, timeout=timeout_s)
-            return self._call
-
-    def _connect_anew(self) -> None:
-        """No answer can mean that nobody is there any more: TCP needs minutes to find that out."""
-        with self._changed:
-            old, self._channel = self._channel, _channel_to(self.destination)
-        old.close()
+            return timeout_s
 
     def _is_over(self) -> bool:
         with self._changed:
@@ -304,58 +256,67 @@ class Exporter:
                 left_s = max(0.0, self._ends_s - time.monotonic())
                 self._changed.wait(min(wait_s, left_s, self._delivery.first_retry_s))
 
-    def _drop(self, reason: str, spans: int, words: str) -> None:
+    # ── The books ────────────────────────────────────────────────────────────────────────────────
+
+    def _enter(self, step: Step) -> None:
+        """Put down what came of an attempt, and warn, the first time."""
         with self._changed:
-            self._dropped[reason] += spans
-        self._say(reason, words)
+            self._sent += step.sent
+            if step.dropped:
+                self._dropped[step.reason] += step.dropped
+            if step.words and (step.dropped or not step.sent):
+                self._last_error = step.words
+        if step.dropped:
+            sentence = _SENTENCES[step.reason]
+            words = sentence.format(
+                spans=step.dropped,
+                all=step.dropped + step.sent,
+                destination=self.destination,
+                words=step.words,
+            )
+            self._say(step.reason, words)
+        elif step.pause_s:
+            said = self._say(
+                "again", f"not taken by {self.destination}, trying again: {step.words}"
+            )
+            self._is_away = self._is_away or said
+        elif step.sent and step.words:
+            self._say("message", f"{self.destination} has taken the spans and says: {step.words}")
+        if step.sent and self._is_away:
+            self._is_away = False
+            _logger.warning("%s takes what is sent again", self.destination)
 
-    def _say(self, kind: str, words: str) -> None:
-        """Warn, the first time."""
-        if kind not in self._said:
-            self._said.add(kind)
-            _logger.warning("%s (said once; the books count it)", words)
+    def _say(self, kind: str, words: str) -> bool:
+        """Warn, unless such a thing was said a short while ago; whether it was said now."""
+        now_s = time.monotonic()
+        if now_s - self._said_s.get(kind, -SAID_EVERY_S) < SAID_EVERY_S:
+            return False
+        self._said_s[kind] = now_s
+        minutes = f"{SAID_EVERY_S / 60:g}"
+        _logger.warning("%s (said once in %s minutes; the books count it)", words, minutes)
+        return True
+
+    @property
+    def _left(self) -> int:
+        return self._accepted - self._sent - sum(self._dropped.values())
+
+    def _close_the_books(self) -> None:
+        """Nothing is left, unless a fault of ours has ended the thread before its time."""
+        with self._changed:
+            if self._left:
+                self._dropped[SHUTDOWN] += self._left
+            self._queue.clear()
+            self._bytes = 0
+            left = self._dropped[SHUTDOWN]
+        if left and SHUTDOWN not in self._said_s:
+            self._said_s[SHUTDOWN] = time.monotonic()
+            what = "spans" if self._has_spans else "points of metrics"
+            _logger.warning(
+                "%d %s could not be sent to %s before the end", left, what, self.destination
+            )
 
 
-def _channel_to(destination: str) -> grpc.Channel:
-    """Nothing is connected yet. Proxies of the environment are for others than this machine."""
-    host, _ = host_and_port(destination)
-    direct = [("grpc.enable_http_proxy", 0)] if is_loopback(host) else []
-    return grpc.insecure_channel(destination, options=[*_CHANNEL, *direct])
-
-
-def _failure(error: grpc.RpcError) -> _Failure:
-    code = error.code()
-    after_s = _retry_after_s(error.trailing_metadata() or ())
-    again = code in _RETRYABLE or (
-        code is grpc.StatusCode.RESOURCE_EXHAUSTED and after_s is not None
-    )
-    return _Failure(f"{code.name}, {error.details()}", again, after_s or 0)
-
-
-def _retry_after_s(trailers: Sequence[tuple[str, str | bytes]]) -> float | None:
-    """The pause that the destination asks for, in either place where one may stand."""
-    for key, value in trailers:
-        try:
-            if key == "google.rpc.retryinfo-bin":
-                return _seconds(RetryInfo.FromString(value))
-            if key == "grpc-status-details-bin":
-                for detail in Status.FromString(value).details:
-                    info = RetryInfo()
-                    if detail.Unpack(info):
-                        return _seconds(info)
-        except DecodeError:
-            continue
-    return None
-
-
-def _seconds(info: RetryInfo) -> float:
-    return float(info.retry_delay.seconds) + float(info.retry_delay.nanos) / 1e9
-
-
-def _rejected(answer: bytes) -> tuple[int, str]:
-    """How many spans were not taken, and why; an answer that cannot be read is a success."""
-    try:
-        partial = ExportTraceServiceResponse.FromString(answer).partial_success
-    except DecodeError:
-        return 0, ""
-    return max(0, partial.rejected_spans), partial.error_message
+def _sender_to(destination: Destination, signal: Signal) -> Sender:
+    if destination.protocol is Protocol.HTTP:
+        return HttpSender(destination, signal)
+    return GrpcSender(destination, signal)
