@@ -354,10 +354,11 @@ def _batch(make_trace: MakeTrace, random: Random, size: int) -> Batch:
     while spans < size:
         traces.append(make_trace(random))
         spans += sum(map(len, traces[-1].by_service.values()))
-    return Batch(_request(traces).SerializeToString(), spans, len(traces))
+    return Batch(request_of(traces).SerializeToString(), spans, len(traces))
 
 
-def _request(traces: Sequence[TraceBuilder]) -> ExportTraceServiceRequest:
+def request_of(traces: Sequence[TraceBuilder]) -> ExportTraceServiceRequest:
+    """A request of traces, or of what there is of them so far."""
     by_service: dict[str, list[Span]] = {}
     for trace in traces:
         for service, spans in trace.by_service.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from llmlat_processor.model import SERVER, Attributes, AttributeValue, Span
@@ -28,13 +28,13 @@ from llmlat_semconv.values import (
 INFERENCES: Final = frozenset(
     (OperationName.CHAT, OperationName.TEXT_COMPLETION, OperationName.GENERATE_CONTENT)
 )
-LEAF_LABELS: Final[Mapping[str, SectionLabel]] = {
+LEAF_LABELS: Final[dict[str, SectionLabel]] = {
     OperationName.EXECUTE_TOOL: SectionLabel.TOOL,
     OperationName.RETRIEVAL: SectionLabel.RETRIEVAL,
     SectionLabel.HUMAN_WAIT: SectionLabel.HUMAN_WAIT,
 }
 ENVELOPE_LABELS: Final = frozenset(SectionLabel(phase.value) for phase in ENVELOPES)
-NESTED: Final[Mapping[SectionLabel, tuple[SectionLabel, ...]]] = {
+NESTED: Final[dict[SectionLabel, tuple[SectionLabel, ...]]] = {
     SectionLabel(phase.value): tuple(SectionLabel(outer.value) for outer in facts.nested_in)
     for phase, facts in FACTS.items()
     if facts.nested_in
@@ -54,7 +54,7 @@ def _in_turn() -> Iterable[Phase]:
             yield Phase.FINALIZE
 
 
-CONTRACT_ORDER: Final[Mapping[SectionLabel, int]] = {
+CONTRACT_ORDER: Final[dict[SectionLabel, int]] = {
     SectionLabel(phase.value): place for place, phase in enumerate(_in_turn())
 }
 ENGINE_LABELS: Final = frozenset(
@@ -66,7 +66,7 @@ FIRST_OUTPUT: Final = (SectionLabel.PREFILL, SectionLabel.UPSTREAM)
 CENTURY_S: Final = 3_155_760_000
 """No request takes longer; a larger number is no duration in seconds."""
 
-_LABELS: Final[Mapping[str, SectionLabel]] = {
+_LABELS: Final[dict[str, SectionLabel]] = {
     phase.value: SectionLabel(phase.value) for phase in Phase
 }
 _READ_BY_NAME: Final = (
@@ -86,7 +86,7 @@ _READ_BY_NAME: Final = (
     names.RPC_SYSTEM,
     names.RPC_SYSTEM_NAME,
 )
-_KNOWN: Final[Mapping[str, tuple[SectionLabel | None, str | None]]] = {
+_KNOWN: Final[dict[str, tuple[SectionLabel | None, str | None]]] = {
     **dict.fromkeys(_READ_BY_NAME, (None, None)),
     **{duration_attribute(phase): (_LABELS[phase.value], None) for phase in Phase},
     **{
@@ -108,6 +108,7 @@ _CONSUMER: Final = SectionLabel.CONSUMER
 _MEASURED: Final = Evidence.MEASURED
 _BOUNDED: Final = Evidence.BOUNDED
 _REPORTED: Final = Evidence.REPORTED
+_EVIDENCE: Final[dict[str, Evidence]] = {each.value: each for each in (_BOUNDED, _REPORTED)}
 _LOST: Final = AttemptOutcome.LOST
 _FAILED: Final = AttemptOutcome.FAILED
 _CANCELLED: Final = AttemptOutcome.CANCELLED
@@ -116,6 +117,8 @@ _INVOKE_AGENT: Final = OperationName.INVOKE_AGENT
 _LEFT_EARLY: Final = (StreamEnd.CLOSED_EARLY, StreamEnd.ABANDONED)
 _CANCELLED_ERRORS: Final = ("cancelled", "CancelledError")
 
+
+_Said = dict[str, AttributeValue]
 
 Interval = tuple[int, int, SectionLabel, Evidence]
 """A recorded phase on its operation's clock: (start, end, label, evidence)."""
@@ -172,9 +175,9 @@ class Facts:
         self._place(phases, phase_starts_ns)
         self.overflow_ns = 0
 
-    def _read(self, attributes: Attributes) -> dict[str, AttributeValue]:
+    def _read(self, attributes: Attributes) -> _Said:
         """Durations go where they belong; what else is known is returned by attribute name."""
-        said: dict[str, AttributeValue] = {}
+        said: _Said = {}
         for key, value in attributes.items():
             known = _KNOWN.get(key)
             if known is None:
@@ -196,46 +199,48 @@ class Facts:
             self.durations = in_order(self.durations)
         return said
 
-    def _identify(self, span: Span, said: Attributes) -> None:
-        get = said.get
-        outcome = get(names.LLMLAT_ATTEMPT_OUTCOME)
-        number = get(names.LLMLAT_ATTEMPT_NUMBER)
-        self.operation = _text(get(names.GEN_AI_OPERATION_NAME))
-        self.boundary = _text(get(names.LLMLAT_BOUNDARY_NAME))
+    def _identify(self, span: Span, said: _Said) -> None:
+        outcome = said.get(names.LLMLAT_ATTEMPT_OUTCOME)
+        number = said.get(names.LLMLAT_ATTEMPT_NUMBER)
+        self.operation = _text(said.get(names.GEN_AI_OPERATION_NAME))
+        self.boundary = _text(said.get(names.LLMLAT_BOUNDARY_NAME))
         self.ours = bool(self.boundary) or names.LLMLAT_CONTRACT_VERSION in said
         self.attempt = number if type(number) is int else None  # True is an int, but no number
         self.lost = outcome == _LOST
-        end = get(names.LLMLAT_STREAM_END)
-        error = _text(get(names.ERROR_TYPE))
+        end = said.get(names.LLMLAT_STREAM_END)
+        error = _text(said.get(names.ERROR_TYPE))
         self.failed = span.is_error or bool(error) or _FAILED in (outcome, end)
         self.cancelled = (
             _CANCELLED in (outcome, end) or error.rpartition(".")[2] in _CANCELLED_ERRORS
         )
-        self.tool_call_id = _text(get(names.GEN_AI_TOOL_CALL_ID))
+        self.tool_call_id = _text(said.get(names.GEN_AI_TOOL_CALL_ID))
         unary = span.kind != SERVER and is_unary(said)
-        has_left = end in _LEFT_EARLY or get(names.LLMLAT_STREAM_UNREAD) is True
+        has_left = end in _LEFT_EARLY or said.get(names.LLMLAT_STREAM_UNREAD) is True
         self.saw_last_byte = not has_left and (self.ours or bool(self.operation) or unary)
-        self.relay_hold_ns = nanoseconds(get(names.LLMLAT_RELAY_HOLD_SUM)) or 0
+        self.relay_hold_ns = nanoseconds(said.get(names.LLMLAT_RELAY_HOLD_SUM)) or 0
         self.is_inference = self.operation in INFERENCES
         self.is_agent = self.operation == _INVOKE_AGENT
 
-    def _note_content(self, said: Attributes, start_ns: int) -> None:
+    def _note_content(self, said: _Said, start_ns: int) -> None:
         first = nanoseconds(said.get(names.LLMLAT_RESPONSE_TIME_TO_FIRST_CONTENT))
         self.first_content_ns = None if first is None else start_ns + first
         self.first_is_tool_call = said.get(names.LLMLAT_RESPONSE_FIRST_CONTENT_KIND) == _TOOL_CALL
         self.streamed = first is not None or bool(said.get(names.GEN_AI_REQUEST_STREAM))
 
     def _place(self, phases: Sequence[Span], starts_ns: Sequence[int]) -> None:
-        self.nested: Sequence[Interval] = ()
-        self.outer: Sequence[Interval] = ()
+        self.nested: list[Interval] = []
+        self.outer: list[Interval] = []
         self.first_output_ns: int | None = None
         self.last_output_ns: int | None = None
         self._first_output = len(FIRST_OUTPUT)
         self.totals_ns = dict(self.durations)
         if phases:
-            intervals = sorted(_intervals(phases, starts_ns))
-            self.outer = _apart([i for i in intervals if i[2] not in NESTED])
-            self.nested = _apart([i for i in intervals if i[2] in NESTED])
+            intervals = _intervals(phases, starts_ns)
+            nested = [interval for interval in intervals if interval[2] in NESTED]
+            if nested:
+                self.nested = _apart(nested)
+                intervals = [interval for interval in intervals if interval[2] not in NESTED]
+            self.outer = _apart(intervals)
             self._place_nested_durations()
         for start, end, label, _ in self.outer:
             self.totals_ns[label] = self.totals_ns.get(label, 0) + end - start
@@ -248,10 +253,12 @@ class Facts:
 
         Where in it is not known; its end is as good a place as any, and nothing else moves.
         """
-        for label in NESTED.keys() & self.durations.keys():
-            size = self.durations[label]
+        for label, holders in NESTED.items():
+            size = self.durations.get(label)
+            if size is None:
+                continue
             for start, end, holder, _ in self.outer:
-                if holder in NESTED[label] and size <= end - start:
+                if holder in holders and size <= end - start:
                     interval = (end - size, end, label, _MEASURED)
                     self.nested = _apart(sorted((*self.nested, interval)))
                     del self.durations[label]
@@ -318,6 +325,8 @@ def is_unary(said: Attributes) -> bool:
 
 def nanoseconds(seconds: AttributeValue) -> int | None:
     """A duration in integer ns; None for whatever is no number of seconds up to a century."""
+    if type(seconds) is float:  # nearly all of them
+        return round(seconds * 1e9) if 0.0 <= seconds <= CENTURY_S else None
     if isinstance(seconds, (int, float)) and 0 <= seconds <= CENTURY_S and seconds is not True:
         return round(seconds * 1e9) if seconds is not False else None
     return None
@@ -328,30 +337,37 @@ def _text(value: AttributeValue) -> str:
 
 
 def _evidence(value: AttributeValue, default: Evidence) -> Evidence:
-    if value == _BOUNDED:
-        return _BOUNDED
-    return _REPORTED if value == _REPORTED else default
+    return _EVIDENCE.get(value, default) if isinstance(value, str) else default
 
 
-def _intervals(phases: Sequence[Span], starts_ns: Sequence[int]) -> Iterable[Interval]:
+def _intervals(phases: Sequence[Span], starts_ns: Sequence[int]) -> list[Interval]:
+    """The phases in the order of their starts."""
+    intervals: list[Interval] = []
     for span, start in zip(phases, starts_ns, strict=True):
-        get = span.attributes.get
-        label = _LABELS.get(_text(get(names.LLMLAT_PHASE_NAME)))
+        attributes = span.attributes
+        label = _LABELS.get(_text(attributes.get(names.LLMLAT_PHASE_NAME)))
         if label is None:  # an open enum: a phase of a later contract is unobserved time here
             continue
-        size = nanoseconds(get(names.LLMLAT_PHASE_DURATION))
-        size = span.end_ns - span.start_ns if size is None else size
-        evidence = _evidence(get(names.LLMLAT_PHASE_EVIDENCE), _MEASURED)
-        yield start, start + size, label, evidence
+        size = nanoseconds(attributes.get(names.LLMLAT_PHASE_DURATION))
+        if size is None:
+            size = span.end_ns - span.start_ns
+        evidence = _evidence(attributes.get(names.LLMLAT_PHASE_EVIDENCE), _MEASURED)
+        intervals.append((start, start + size, label, evidence))
+    intervals.sort()
+    return intervals
 
 
 def in_order(durations: dict[SectionLabel, int]) -> dict[SectionLabel, int]:
     """Durations in contract order; nested ones are taken out of the phase that holds them."""
-    for label in NESTED.keys() & durations.keys():
-        holder = next((outer for outer in NESTED[label] if outer in durations), None)
-        if holder is not None:
-            durations[label] = min(durations[label], durations[holder])
-            durations[holder] -= durations[label]
+    for label, holders in NESTED.items():
+        if label in durations:
+            holder = next((outer for outer in holders if outer in durations), None)
+            if holder is not None:
+                durations[label] = min(durations[label], durations[holder])
+                durations[holder] -= durations[label]
+    places = [CONTRACT_ORDER[label] for label in durations]
+    if places == sorted(places):  # as nearly everybody has them
+        return durations
     return dict(sorted(durations.items(), key=_by_contract_order))
 
 

@@ -21,7 +21,7 @@ from llmlat_processor.model import (
     RootPaths,
     Span,
 )
-from llmlat_processor.written import cut, seconds
+from llmlat_processor.written import cut, seconds, six_digits
 from llmlat_semconv import attributes as names
 from llmlat_semconv import events
 from llmlat_semconv.phases import (
@@ -29,7 +29,7 @@ from llmlat_semconv.phases import (
     finding_attribute,
     ttft_path_duration_attribute,
 )
-from llmlat_semconv.values import FindingKind
+from llmlat_semconv.values import FindingKind, SectionLabel
 from llmlat_semconv.version import CONTRACT_VERSION
 
 ALGORITHM: Final = f"llmlat/{CONTRACT_VERSION}"
@@ -37,6 +37,10 @@ ALGORITHM: Final = f"llmlat/{CONTRACT_VERSION}"
 
 SUMMED_UP: Final = 5
 """So many contributions are named in a summary; the attributes have them all."""
+
+MOST_TOLD: Final = 32
+"""So many findings are told on one span: a parent may be a witness against thousands of children,
+each of which is told its own, and a trace that has grown too large is read by nobody."""
 
 _TOO_LONG: Final = frozenset(
     (
@@ -49,6 +53,8 @@ _TOO_LONG: Final = frozenset(
 _OF_ONE_CALL: Final = frozenset(
     (FindingKind.APPARENT_NEGATIVE_NETWORK, FindingKind.NEGATIVE_TRANSIT)
 )
+
+_WORDS: Final = {label: label.value for label in SectionLabel}  # a look-up of a value is slow
 
 _Added = dict[str, AttributeValue]
 
@@ -98,13 +104,13 @@ def _add_self_times(root: RootPaths, added: dict[Span, _Added]) -> None:
     for span, size in root.self_times_ns.items():
         added[span] = {
             names.LLMLAT_CRITICAL_PATH_IS_ON_PATH: True,
-            names.LLMLAT_CRITICAL_PATH_SELF_TIME: round(size / 1e9, 6),
-            names.LLMLAT_CRITICAL_PATH_SHARE: round(size / whole_ns, 6),
+            names.LLMLAT_CRITICAL_PATH_SELF_TIME: seconds(size),
+            names.LLMLAT_CRITICAL_PATH_SHARE: six_digits(size / whole_ns),
         }
     for span, size in root.ttft_self_times_ns.items():
         values = _of(added, span)
         values[names.LLMLAT_TTFT_PATH_IS_ON_PATH] = True
-        values[names.LLMLAT_TTFT_PATH_SELF_TIME] = round(size / 1e9, 6)
+        values[names.LLMLAT_TTFT_PATH_SELF_TIME] = seconds(size)
     for span, size in root.slacks_ns.items():
         _of(added, span)[names.LLMLAT_CRITICAL_PATH_SLACK] = seconds(size)
 
@@ -122,7 +128,7 @@ def _root_attributes(
         names.LLMLAT_CRITICAL_PATH_SUMMARY: summary(root.e2e),
     }
     for label, size in root.e2e.totals_ns.items():  # the largest first
-        values.setdefault(names.LLMLAT_CRITICAL_PATH_DOMINANT_PHASE, label.value)
+        values.setdefault(names.LLMLAT_CRITICAL_PATH_DOMINANT_PHASE, _WORDS[label])
         values[critical_path_duration_attribute(label)] = seconds(size)
     values.update(_ttft_attributes(root))
     values.update({finding_attribute(finding.kind): True for finding in findings})
@@ -139,7 +145,7 @@ def _ttft_attributes(root: RootPaths) -> _Added:
         names.LLMLAT_TTFT_PATH_SUMMARY: summary(root.ttft),
     }
     for label, size in root.ttft.totals_ns.items():  # the largest first
-        values.setdefault(names.LLMLAT_TTFT_PATH_DOMINANT_PHASE, label.value)
+        values.setdefault(names.LLMLAT_TTFT_PATH_DOMINANT_PHASE, _WORDS[label])
         values[ttft_path_duration_attribute(label)] = seconds(size)
     if root.ttft.root is not root.root:
         values[names.LLMLAT_TTFT_PATH_ROOT] = root.ttft.root.span_id.hex()
@@ -151,7 +157,7 @@ def summary(path: Path) -> str:
     total = path.duration_ns
     largest = path.largest()
     words = [
-        f"{label.value} {service} {_two_digits(size)} ({100 * size / total:.0f} %)"
+        f"{_WORDS[label]} {service} {_two_digits(size)} ({100 * size / total:.0f} %)"
         for label, service, size in largest[:SUMMED_UP]
     ]
     if len(largest) > SUMMED_UP:
@@ -164,22 +170,32 @@ def _two_digits(duration_ns: int) -> str:
     value, unit = (duration_ns / 1e9, "s") if duration_ns >= 10**8 else (duration_ns / 1e6, "ms")
     if value >= 99.5:
         return f"{value:.0f} {unit}"
-    digits = f"{float(f'{value:.2g}'):.6f}".rstrip("0").rstrip(".")
-    return f"{digits} {unit}"
+    if value >= 10:
+        return f"{value:.0f} {unit}"
+    if value >= 1:
+        digits = f"{value:.1f}"
+    elif value >= 0.1:
+        digits = f"{value:.2f}"
+    else:
+        digits = f"{float(f'{value:.2g}'):.6f}"
+    return f"{digits.rstrip('0').rstrip('.')} {unit}"
 
 
 def _events(aligned: AlignedTrace, findings: tuple[Finding, ...]) -> Mapping[Span, list[Event]]:
     """One event per finding on each witness, at the start of the span: always inside it."""
+    named = {witness for finding in findings for witness in finding.witnesses or (finding.of,)}
     by_id: dict[bytes, list[Span]] = {}
     for span in aligned.trace.spans:
-        by_id.setdefault(span.span_id, []).append(span)
+        if span.span_id in named:
+            by_id.setdefault(span.span_id, []).append(span)
     witnessed: dict[Span, list[Event]] = {}
     for finding in findings:
         attributes = _finding_attributes(finding)
         for witness in finding.witnesses or (finding.of,):
             for span in by_id.get(witness, ()):
-                event = Event(events.LLMLAT_FINDING, span.start_ns, attributes)
-                witnessed.setdefault(span, []).append(event)
+                said = witnessed.setdefault(span, [])
+                if len(said) < MOST_TOLD:
+                    said.append(Event(events.LLMLAT_FINDING, span.start_ns, attributes))
     return witnessed
 
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from llmlat_processor.model import (
@@ -31,10 +33,10 @@ from llmlat_processor.model import (
     Span,
     Trace,
 )
-from llmlat_processor.written import OWN_SCOPE, cut, seconds
+from llmlat_processor.written import OWN_SCOPE, cut, seconds, six_digits
 from llmlat_semconv import attributes as names
 from llmlat_semconv.spans import lane_span_name, section_span_name
-from llmlat_semconv.values import LinkRelationship, SectionLabel
+from llmlat_semconv.values import Evidence, LinkRelationship, SectionLabel
 from llmlat_semconv.version import CONTRACT_VERSION
 
 SERVICE: Final = "~critical path"
@@ -69,6 +71,15 @@ _OF_THE_OPERATION: Final = frozenset(
 """What is said of the root as an operation like any other, and not of its trace."""
 
 _Made = dict[str, AttributeValue]
+
+_IN_TIME: Final = attrgetter("start_ns")
+
+# Looked up once: on Python 3.11 each look-up of a member or its value costs as much as a call.
+_WORDS: Final = {label: label.value for label in SectionLabel}
+_EVIDENCE: Final = {evidence: evidence.value for evidence in Evidence}
+_SECTION_OF: Final = {names.LLMLAT_LINK_RELATIONSHIP: LinkRelationship.SECTION_OF.value}
+_TOOL: Final = SectionLabel.TOOL
+_LANE_NAME: Final = lane_span_name()
 
 
 def lane(explained: ExplainedTrace, revision: int = 1) -> tuple[Span, ...]:
@@ -108,18 +119,12 @@ class Selection:
 def select(path: Path) -> Selection:
     """The longest sections, as far as they can be seen at all."""
     whole_ns = path.duration_ns
-    visible = [s for s in path.sections if s.duration_ns * SMALLEST_PART >= whole_ns]
-    longest = sorted(filter(_has_length, visible), key=_longest_first)[:SHOWN]
-    shown = tuple(sorted(longest, key=_in_time))
-    return Selection(shown, whole_ns - sum(section.duration_ns for section in shown))
-
-
-def _has_length(section: Section) -> bool:
-    return section.duration_ns > 0
-
-
-def _in_time(section: Section) -> int:
-    return section.start_ns
+    smallest_ns = max(1, -(-whole_ns // SMALLEST_PART))
+    visible = [section for section in path.sections if section.duration_ns >= smallest_ns]
+    if len(visible) > SHOWN:
+        visible = sorted(visible, key=_longest_first)[:SHOWN]
+    shown = tuple(sorted(visible, key=_IN_TIME))
+    return Selection(shown, whole_ns - sum([section.duration_ns for section in shown]))
 
 
 def _longest_first(section: Section) -> tuple[int, int]:
@@ -143,7 +148,7 @@ class _Places:
 
         None for a stand-in for a missing root, which nobody could find.
         """
-        phase = self._phases.get((section.span, section.label.value))
+        phase = self._phases.get((section.span, _WORDS[section.label]))
         if phase is not None:
             return phase
         return section.span if section.span.span_id in self._received else None
@@ -175,7 +180,7 @@ class _Lane:
         yield self._span(
             lane_id,
             root.span_id,
-            lane_span_name(),
+            _LANE_NAME,
             root.start_ns,
             1,
             self._root_attributes(chosen),
@@ -222,10 +227,10 @@ class _Lane:
             section.start_ns + self._shift_ns,
             section.duration_ns,
             {
-                names.LLMLAT_SECTION_LABEL: section.label.value,
+                names.LLMLAT_SECTION_LABEL: _WORDS[section.label],
                 names.LLMLAT_SECTION_DURATION: seconds(section.duration_ns),
-                names.LLMLAT_SECTION_SHARE: round(section.duration_ns / self._whole_ns, 6),
-                names.LLMLAT_SECTION_EVIDENCE: section.evidence.value,
+                names.LLMLAT_SECTION_SHARE: six_digits(section.duration_ns / self._whole_ns),
+                names.LLMLAT_SECTION_EVIDENCE: _EVIDENCE[section.evidence],
                 **self._about,
             },
             links=self._link(section),
@@ -235,8 +240,7 @@ class _Lane:
         span = self._places.of(section)
         if span is None:
             return ()
-        relationship = {names.LLMLAT_LINK_RELATIONSHIP: LinkRelationship.SECTION_OF.value}
-        return (Link(span.trace_id, span.span_id, relationship),)
+        return (Link(span.trace_id, span.span_id, _SECTION_OF),)
 
     def _root_attributes(self, chosen: Selection) -> _Made:
         ledger = self._paths.ledger
@@ -268,11 +272,21 @@ class _Lane:
 
     def _listed(self) -> tuple[str, ...]:
         """Every section, a text each."""
+        path, shift_ns = self._paths.e2e, self._shift_ns
+        if len(path.sections) > LISTED:
+            return tuple([_line(*entry, shift_ns) for entry in entries(path)])
         return tuple(
-            f"{entry.label.value} {entry.span_id.hex()}"
-            f" {entry.start_ns + self._shift_ns} {entry.duration_ns}"
-            for entry in entries(self._paths.e2e)
+            [
+                _line(each.start_ns, each.label, each.span.span_id, each.duration_ns, shift_ns)
+                for each in path.sections
+            ]
         )
+
+
+def _line(
+    start_ns: int, label: SectionLabel, span_id: bytes, duration_ns: int, shift_ns: int
+) -> str:
+    return f"{_WORDS[label]} {span_id.hex()} {start_ns + shift_ns} {duration_ns}"
 
 
 class Entry(NamedTuple):
@@ -337,18 +351,22 @@ def _ids(root: Span, revision: int, taken: set[bytes]) -> Iterator[bytes]:
 
 def _name(section: Section) -> str:
     """`queue vllm`, `unobserved support-agent`, and of a tool which one: `tool get_orders`."""
-    label, of = section.label.value, section.span.resource.service
-    tool = section.span.attributes.get(names.GEN_AI_TOOL_NAME)
-    if section.label is SectionLabel.TOOL and isinstance(tool, str) and tool:
-        of = tool
-    return section_span_name(label, of)
+    of = section.span.resource.service
+    if section.label is _TOOL:
+        tool = section.span.attributes.get(names.GEN_AI_TOOL_NAME)
+        of = tool if isinstance(tool, str) and tool else of
+    return section_span_name(_WORDS[section.label], of)
 
 
 def _resource(root: Span) -> Resource:
-    said: _Made = {names.SERVICE_NAME: SERVICE}
     host = root.resource.attributes.get(names.HOST_ID)
-    if isinstance(host, str) and host:
+    return _resource_on(host if isinstance(host, str) else "", root.resource.domain)
+
+
+@lru_cache(maxsize=64)
+def _resource_on(host: str, domain: str) -> Resource:
+    """One for all lanes of a host, so that what is made of it is made once."""
+    said: _Made = {names.SERVICE_NAME: SERVICE}
+    if host:
         said[names.HOST_ID] = cut(host)
-    return Resource(
-        said, service=SERVICE, process=OWN_SCOPE, domain=root.resource.domain, weak=False
-    )
+    return Resource(said, service=SERVICE, process=OWN_SCOPE, domain=domain, weak=False)

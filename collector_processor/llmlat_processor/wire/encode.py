@@ -11,24 +11,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
-from llmlat_processor.model import Annotation, AttributeValue, Event, Span
+from llmlat_processor.model import Annotation, Event, Span
 from llmlat_processor.wire.decoded import Origin, WireSpan
+from llmlat_processor.wire.fields import field, instant, not_empty
+from llmlat_processor.wire.key_values import DOUBLE, attribute, attributes
 from llmlat_processor.wire.slim import join_envelope, join_request
-from llmlat_processor.wire.values import any_value
 
 _NOTHING: Final[Mapping[Span, Annotation]] = {}
-_SHORT: Final = 32
-_DELIMITED: Final = 2  # the wire type of what has a size
 _HEADS: Final = 11
 """Most bytes before a message in another one: its number and type, and its size."""
 
-_double: Final = Struct("<d")
+_ATTRIBUTES: Final = SpanMessage.ATTRIBUTES_FIELD_NUMBER
+_EVENT_TIME: Final = SpanMessage.Event.TIME_UNIX_NANO_FIELD_NUMBER
+_EVENT_NAME: Final = SpanMessage.Event.NAME_FIELD_NUMBER
+_EVENT_ATTRIBUTES: Final = SpanMessage.Event.ATTRIBUTES_FIELD_NUMBER
 
 _ByOrigin: TypeAlias = defaultdict[Origin, list[bytes]]
 
@@ -39,10 +39,12 @@ class Request(NamedTuple):
     Attributes:
         content: its bytes.
         spans: how many spans are in it.
+        unit: a handle of whoever made it, given back with what became of it.
     """
 
     content: bytes
     spans: int
+    unit: object | None = None
 
 
 def encode(spans: Iterable[Span], annotations: Mapping[Span, Annotation] = _NOTHING) -> bytes:
@@ -80,17 +82,49 @@ def encode_within(
     for span in spans:
         sent = sendable(span)
         raw = extended(sent.raw, annotations.get(span))
-        needs = len(raw) + _HEADS + (0 if sent.origin in by_origin else _envelope_size(sent.origin))
+        needs = len(raw) + _HEADS
+        raws = by_origin.get(sent.origin)
+        if raws is None:
+            needs += _envelope_size(sent.origin)
         if count and size + needs > limit_bytes:
             yield Request(_joined(by_origin), count)
             by_origin = defaultdict(list)
             size = count = 0
+            raws = None
             needs = len(raw) + _HEADS + _envelope_size(sent.origin)
-        by_origin[sent.origin].append(raw)
+        if raws is None:
+            raws = by_origin[sent.origin]
+        raws.append(raw)
         size += needs
         count += 1
     if count:
         yield Request(_joined(by_origin), count)
+
+
+def encode_once(limit_bytes: int, spans: Iterable[Span]) -> Request | None:
+    """Spans as they came, of equal ones the first; None where that would be above the limit.
+
+    The same as `encode_within` of them, and faster.
+
+    Args:
+        limit_bytes: most that the peer accepts.
+        spans: as for `encode`; equal are those with the same bytes in the same envelope.
+
+    Raises:
+        TypeError: a span never was on the wire.
+    """
+    by_origin: dict[Origin, dict[bytes, None]] = {}
+    last: Origin | None = None
+    raws: dict[bytes, None] = {}
+    for span in map(sendable, spans):
+        if span.origin is not last:
+            last = span.origin
+            raws = by_origin.setdefault(last, {})
+        raws[span.raw] = None
+    count = sum(map(len, by_origin.values()))
+    size = sum(map(_envelope_size, by_origin)) + count * _HEADS
+    size += sum(sum(map(len, raws)) for raws in by_origin.values())
+    return Request(_joined(by_origin), count) if size <= limit_bytes else None
 
 
 def sendable(span: Span) -> WireSpan:
@@ -108,7 +142,7 @@ def _envelope_size(origin: Origin) -> int:
     return len(origin.resource) + len(origin.scope) + 2 * _HEADS
 
 
-def _joined(by_origin: _ByOrigin) -> bytes:
+def _joined(by_origin: Mapping[Origin, Iterable[bytes]]) -> bytes:
     by_resource: defaultdict[bytes, list[bytes]] = defaultdict(list)
     for (resource, scope), raws in by_origin.items():
         by_resource[resource].append(join_envelope(scope, raws))
@@ -122,72 +156,33 @@ def extended(raw: bytes, addition: Annotation | None) -> bytes:
     pieces = [raw]
     for key, value in addition.attributes.items():
         if type(value) is float:
-            pieces += _up_to_double(key), _double.pack(value)
+            pieces.append(_up_to_double(key))
+            pieces.append(DOUBLE.pack(value))
+        elif value is True:
+            pieces.append(_flag(key))
         else:
-            pieces.append(_attribute(key, value))
-    pieces += map(_event, addition.events)
+            pieces.append(attribute(_ATTRIBUTES, key, value))
+    if addition.events:
+        pieces += map(_event, addition.events)
     return b"".join(pieces)
-
-
-def _attribute(key: str, value: AttributeValue) -> bytes:
-    """A serialized Span that has one attribute and nothing else."""
-    if isinstance(value, str):
-        return _recurring(key, value) if len(value) <= _SHORT else _text(key, value)
-    if isinstance(value, bool):
-        return _recurring(key, value)
-    return SpanMessage(attributes=[_pair(key, value)]).SerializeToString()
-
-
-def _text(key: str, value: str) -> bytes:
-    """The same by hand: the summaries of the paths are long, and each is another one."""
-    text = _field(AnyValue.STRING_VALUE_FIELD_NUMBER, value.encode())
-    pair = _key(key) + _field(KeyValue.VALUE_FIELD_NUMBER, text)
-    return _field(SpanMessage.ATTRIBUTES_FIELD_NUMBER, pair)
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """A text or a message as a field of another message."""
-    return _head(number, len(content)) + content
-
-
-@lru_cache(maxsize=1_024)
-def _head(number: int, size: int) -> bytes:
-    """What stands before the content of a field: its number, its type, its size."""
-    head = bytearray((number << 3 | _DELIMITED,))
-    while size > 0x7F:
-        head.append(size & 0x7F | 0x80)
-        size >>= 7
-    head.append(size)
-    return bytes(head)
-
-
-@lru_cache(maxsize=1_024)
-def _key(key: str) -> bytes:
-    return KeyValue(key=key).SerializeToString()
 
 
 @lru_cache(maxsize=1_024)
 def _up_to_double(key: str) -> bytes:
     """All of a double attribute but its last eight bytes, which are the number."""
-    pair = KeyValue(key=key, value=AnyValue(double_value=0.0))
-    return SpanMessage(attributes=[pair]).SerializeToString()[: -_double.size]
+    return attribute(_ATTRIBUTES, key, 0.0)[: -DOUBLE.size]
 
 
-@lru_cache(maxsize=4_096)
-def _recurring(key: str, value: bool | str) -> bytes:
-    """Flags, and short texts: mostly words of the contract."""
-    return SpanMessage(attributes=[_pair(key, value)]).SerializeToString()
+@lru_cache(maxsize=1_024)
+def _flag(key: str) -> bytes:
+    return attribute(_ATTRIBUTES, key, True)
 
 
 def _event(event: Event) -> bytes:
     """A serialized Span that has one event and nothing else."""
-    message = SpanMessage.Event(
-        time_unix_nano=event.at_ns,
-        name=event.name,
-        attributes=[_pair(key, value) for key, value in event.attributes.items()],
+    return field(
+        SpanMessage.EVENTS_FIELD_NUMBER,
+        instant(_EVENT_TIME, event.at_ns)
+        + not_empty(_EVENT_NAME, event.name.encode())
+        + attributes(_EVENT_ATTRIBUTES, event.attributes),
     )
-    return SpanMessage(events=[message]).SerializeToString()
-
-
-def _pair(key: str, value: AttributeValue) -> KeyValue:
-    return KeyValue(key=key, value=any_value(value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import binascii
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -28,6 +28,9 @@ Fields = Mapping[str, tuple[str, Callable[[Json], Any]]]
 _M = TypeVar("_M", bound=Message)
 
 _EXACT_DOUBLE: Final = 2**53
+
+_is_integer: Final = re.compile(r"-?[0-9]{1,20}").fullmatch
+"""As JSON writes one; Python's own reading allows spaces, underscores and other digits."""
 
 
 class FieldError(ValueError):
@@ -115,10 +118,9 @@ def _boolean(value: Json) -> bool:
 def _integer(low: int, high: int, value: Json) -> int:
     """An integer from a number or from text; never from a double that may have been rounded."""
     if isinstance(value, str):
-        try:
-            number = int(value)
-        except ValueError:
-            raise FieldError(f"{value[:40]!r} is not an integer") from None
+        if not _is_integer(value):
+            raise FieldError(f"{value[:40]!r} is not an integer")
+        number = int(value)
     elif isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT_DOUBLE:
         number = int(value)
     elif isinstance(value, int) and not isinstance(value, bool):
@@ -144,7 +146,7 @@ def _base64(value: Json) -> bytes:
     text = _text(value).translate(str.maketrans("-_", "+/"))
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-    except binascii.Error:
+    except ValueError:  # binascii.Error is one; what is not ASCII is a plain one
         raise FieldError("is not base64") from None
 
 
@@ -153,7 +155,7 @@ def _identity(size: int, value: Json) -> bytes:
     if value == "":
         return b""
     try:
-        identity = bytes(value) if isinstance(value, list) else bytes.fromhex(_text(value))
+        identity = bytes(value) if isinstance(value, list) else _hexadecimal(_text(value))
     except (ValueError, TypeError):
         identity = b""
     if len(identity) != size:
@@ -161,6 +163,11 @@ def _identity(size: int, value: Json) -> bytes:
             f"{value!r:.60} is not {2 * size} hexadecimal digits (ids are never base64)"
         )
     return identity
+
+
+def _hexadecimal(text: str) -> bytes:
+    """Python itself passes over spaces between the digits."""
+    return b"" if " " in text else bytes.fromhex(text)
 
 
 def _enum(numbers: Mapping[str, int], value: Json) -> int:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from llmlat_processor.model import NO_ATTRIBUTES, Event, Link
-from llmlat_processor.wire.decoded import Decoded, Origin, UndecodableError, WireSpan
-from llmlat_processor.wire.envelopes import envelope_of
+from llmlat_processor.wire.decoded import NO_BATCH, Decoded, Origin, UndecodableError, WireSpan
+from llmlat_processor.wire.envelopes import Envelope, envelope_of
 from llmlat_processor.wire.slim import (
     join_envelope,
     join_request,
@@ -32,10 +33,20 @@ _MEANT: Final = (
 )
 """How the keys and the names of events begin that mean something here."""
 
+_MEANT_BYTES: Final = tuple(start.encode() for start in _MEANT)
+
 # A key, or an event's name, in a serialized span: its tag, its size, which is one byte, its text.
 _has_meaning: Final = re.compile(
     b"[\n\x12].(?:%b)" % b"|".join(re.escape(start.encode()) for start in _MEANT), re.DOTALL
 ).search
+
+_FLAGS: Final = {flags: flags for flags in (0x100, 0x101, 0x200, 0x201, 0x300, 0x301)}
+"""The flags that spans have, one object for each: another would take 32 bytes a span."""
+
+_names: Final[dict[str, str]] = {}
+"""The names of spans, the same few again and again: one object for each."""
+
+_MOST_NAMES: Final = 4_096
 
 _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
@@ -53,10 +64,14 @@ def decode(request: bytes) -> Decoded:
     except DecodeError as error:
         problem = "the bytes are no such message"
         raise UndecodableError(f"not an export of spans in protobuf: {problem}") from error
-    reader = SpanReader(trusted=_parses(request))
+    trusted = _parses(request)
+    reader = SpanReader(trusted=trusted)
     for index, part in enumerate(parts):
         reader.read_resource_spans(part, f"resource_spans[{index}]")
-    return reader.decoded
+    decoded = reader.decoded
+    if not trusted and not decoded.damaged:
+        decoded.set_aside("resource_spans", "something that holds no spans is damaged", 0)
+    return replace(decoded, request=request) if trusted and not decoded.damaged else decoded
 
 
 def _parses(request: bytes) -> bool:
@@ -101,25 +116,53 @@ class SpanReader:
         except DecodeError as error:
             self.decoded.set_aside(where, f"not a ScopeSpans message: {error}", 0)
             return
-        self.read_spans(enumerate(spans), Origin(resource, scope), where)
+        # To look through all of them once takes a fifth of looking for keys in each.
+        may_mean = any(start in envelope for start in _MEANT_BYTES)
+        self.read_spans(enumerate(spans), Origin(resource, scope), where, may_mean=may_mean)
 
-    def read_spans(self, spans: Iterable[tuple[int, bytes]], origin: Origin, where: str) -> None:
-        """Read serialized spans, each with its place in the scope that they came in."""
+    def read_spans(
+        self,
+        spans: Iterable[tuple[int, bytes]],
+        origin: Origin,
+        where: str,
+        *,
+        may_mean: bool = True,
+    ) -> None:
+        """Read serialized spans, each with its place in the scope that they came in.
+
+        Args:
+            spans: their places and bytes.
+            origin: what they came in.
+            where: path of that inside the export.
+            may_mean: whether one of them may have a name that means something here.
+        """
         try:
             envelope = envelope_of(origin)
         except DecodeError as error:
             lost = sum(1 for _ in spans)
             self.decoded.set_aside(where, f"its resource or scope is damaged: {error}", lost)
             return
+        first = len(self.decoded.spans)
+        self._keep(spans, envelope, where, may_mean=may_mean)
+        self._charge(envelope.bytes_for(origin), first)
+
+    def _keep(
+        self, spans: Iterable[tuple[int, bytes]], envelope: Envelope, where: str, *, may_mean: bool
+    ) -> None:
+        """Make spans of what was serialized (in one function: the hot path)."""
         known, resource, scope = envelope
-        keep, first = self.decoded.spans.append, len(self.decoded.spans)
-        message = new_span()
-        read_attributes = self._attributes.read
+        keep, message = self.decoded.spans.append, new_span()
+        sibling_of = b""
+        read_attributes, names_seen = self._attributes.read, _names
         blank = WireSpan.__new__  # the many arguments of a call cost more than the stores below
         for index, raw in spans if self._trusted else self._sound(spans, where):
             message.ParseFromString(raw)
             trace_id, span_id = message.trace_id, message.span_id
             parent_id = message.parent_span_id
+            if parent_id == sibling_of:
+                parent_id = sibling_of  # one object for all of them
+            else:
+                sibling_of = parent_id
             fault = _fault(trace_id, span_id, parent_id)
             if fault:
                 self._set_aside(where, index, fault)
@@ -128,27 +171,28 @@ class SpanReader:
             span.trace_id = trace_id
             span.span_id = span_id
             span.parent_id = b"" if parent_id == _NO_SPAN else parent_id
-            span.name = message.name
+            span.name = names_seen.get(message.name) or _seen(message.name)
             span.kind = message.kind
             span.start_ns = message.start_time_unix_nano
             span.end_ns = message.end_time_unix_nano
             span.resource = resource
-            span.flags = message.flags
+            flags = message.flags
+            span.flags = _FLAGS.get(flags, flags)
             span.is_error = message.status.code == _ERROR
             span.scope = scope
             span.attributes = NO_ATTRIBUTES
             span.events = span.links = ()
             span.raw = raw
             span.origin = known
-            span.borne = 0
+            span.borne = span.position = 0
+            span.batch = NO_BATCH
             pairs = message.attributes
             span.attribute_count = len(pairs)
-            if _has_meaning(raw):
+            if may_mean and _has_meaning(raw):
                 span.attributes = read_attributes(pairs)
                 if message.HasField("events") or message.HasField("links"):
                     self._read_details(span, where, index)
             keep(span)
-        self._charge(envelope.bytes_for(origin), first)
 
     def _charge(self, size: int, first: int) -> None:
         """Spread what is held because of their envelope over the spans that came in it."""
@@ -188,6 +232,14 @@ class SpanReader:
 
     def _set_aside(self, where: str, index: int, reason: str, spans: int = 1) -> None:
         self.decoded.set_aside(f"{where}.spans[{index}]", reason, spans)
+
+
+def _seen(name: str) -> str:
+    """Remember a name; not as the interpreter interns them, since some of them never forget one."""
+    if len(_names) >= _MOST_NAMES:
+        _names.clear()
+    _names[name] = name
+    return name
 
 
 def _fault(trace_id: bytes, span_id: bytes, parent_id: bytes) -> str:

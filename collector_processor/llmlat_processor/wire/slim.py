@@ -11,23 +11,31 @@ once, by whoever reads an export, and read into again and again; no two threads 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
 
+from llmlat_processor.wire.fields import field, head
+
+_MOST_REMEMBERED_BYTES: Final = 64 << 10
+"""A larger envelope is not remembered, or it would stay when its spans have long gone."""
+
 _PACKAGE: Final = "llmlat_slim"
+_RESOURCE_SPANS: Final = 1
+_PARTS: Final = 2
 _MANY: Final = Field.LABEL_REPEATED
 _ONE: Final = Field.LABEL_OPTIONAL
 
 # message -> (field, its number in OTLP, type, label)
 _MESSAGES: Final = {
-    "Request": [("resource_spans", 1, Field.TYPE_BYTES, _MANY)],
+    "Request": [("resource_spans", _RESOURCE_SPANS, Field.TYPE_BYTES, _MANY)],
     # ResourceSpans and ScopeSpans alike: who, what of them, schema_url. All of them repeated,
     # so that a header that was written in pieces keeps its pieces.
     "Envelope": [
         ("header", 1, Field.TYPE_BYTES, _MANY),
-        ("parts", 2, Field.TYPE_BYTES, _MANY),
+        ("parts", _PARTS, Field.TYPE_BYTES, _MANY),
         ("schema_url", 3, Field.TYPE_BYTES, _MANY),
     ],
     "Status": [("code", 3, Field.TYPE_INT32, _ONE)],
@@ -77,13 +85,12 @@ class Serialized(Protocol):
 class _Request(Protocol):
     resource_spans: Serialized
 
-    def SerializeToString(self) -> bytes: ...  # noqa: N802 - protobuf's name
-
 
 class _Envelope(Protocol):
     parts: Serialized
 
     def ClearField(self, field_name: str) -> None: ...  # noqa: N802 - protobuf's name
+    def DiscardUnknownFields(self) -> None: ...  # noqa: N802 - protobuf's name
     def SerializeToString(self) -> bytes: ...  # noqa: N802 - protobuf's name
 
 
@@ -155,10 +162,10 @@ def _pool() -> descriptor_pool.DescriptorPool:
     )
     for name, fields in _MESSAGES.items():
         message = schema.message_type.add(name=name)
-        for field, number, kind, label in fields:
-            added = message.field.add(name=field, number=number, type=kind, label=label)
+        for own, number, kind, label in fields:
+            added = message.field.add(name=own, number=number, type=kind, label=label)
             if kind == Field.TYPE_MESSAGE:
-                added.type_name = f".{_PACKAGE}.{field.capitalize()}"
+                added.type_name = f".{_PACKAGE}.{own.capitalize()}"
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(schema.SerializeToString())
     return pool
@@ -187,9 +194,7 @@ def split_request(request: bytes) -> list[bytes]:
 
 def join_request(resource_spans: Iterable[bytes]) -> bytes:
     """An ExportTraceServiceRequest of these ResourceSpans."""
-    request = _parse_request(b"")
-    request.resource_spans.extend(resource_spans)
-    return request.SerializeToString()
+    return b"".join([field(_RESOURCE_SPANS, each) for each in resource_spans])
 
 
 def split_envelope(envelope: bytes) -> tuple[bytes, list[bytes]]:
@@ -202,6 +207,26 @@ def split_envelope(envelope: bytes) -> tuple[bytes, list[bytes]]:
 
 def join_envelope(emptied: bytes, parts: Iterable[bytes]) -> bytes:
     """Put parts back into what `split_envelope` has left."""
+    around = _around if len(emptied) <= _MOST_REMEMBERED_BYTES else _around.__wrapped__
+    before, after = around(emptied)
+    pieces = [before]
+    for part in parts:  # a part is copied once, into the whole
+        size = len(part)
+        pieces += (_PART_HEADS[size] if size < _MOST_HEADS else head(_PARTS, size), part)
+    pieces.append(after)
+    return b"".join(pieces)
+
+
+_MOST_HEADS: Final = 2_048
+_PART_HEADS: Final = [head(_PARTS, size) for size in range(_MOST_HEADS)]
+
+
+@lru_cache(maxsize=256)
+def _around(emptied: bytes) -> tuple[bytes, bytes]:
+    """What stands before the parts of an envelope, and what stands after them."""
     message = _parse_envelope(emptied)
-    message.parts.extend(parts)
-    return message.SerializeToString()
+    whole = message.SerializeToString()
+    message.ClearField("schema_url")
+    message.DiscardUnknownFields()
+    before = message.SerializeToString()
+    return before, whole[len(before) :]

@@ -62,15 +62,14 @@ class AttributeReader:
         """Decode KeyValues that are known to be well formed; of equal keys the last one counts."""
         attributes: dict[str, AttributeValue] = {}
         integer = self._integer
-        recall, start, unpack = _pairs.get, _numbers.get, _double.unpack_from
         for pair in serialized[:]:  # iterating over protobuf's own container is twice as slow
-            known = recall(pair)
+            known = _pairs.get(pair)
             if known is None:
                 at = pair[1] + 5 if len(pair) > 1 else 0
-                key, size, least = start(pair[:at], _UNKNOWN)
+                key, size, least = _numbers.get(pair[:at], _UNKNOWN)
                 if size == len(pair):
                     if not least:
-                        attributes[key] = unpack(pair, at)[0]
+                        attributes[key] = _double.unpack_from(pair, at)[0]
                         continue
                     integer.MergeFromString(pair[at - 1 :])
                     number = integer.int_value

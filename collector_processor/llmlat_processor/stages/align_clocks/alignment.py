@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from llmlat_processor.facts import Facts
 from llmlat_processor.model import (
     UNKNOWN,
     AlignedTrace,
@@ -49,6 +49,7 @@ def align_clocks(trace: Trace) -> AlignedTrace:
         resolutions_ns=placement.resolutions_ns,
         clocks=alignment.clocks(),
         findings=tuple(alignment.findings),
+        facts=alignment.facts,
     )
 
 
@@ -58,6 +59,7 @@ class _Alignment:
     def __init__(self, trace: Trace, placement: Placement) -> None:
         self._trace = trace
         self._placement = placement
+        self.facts: dict[int, Facts | None] = {}
         self.findings: list[Finding] = list(wall_steps(placement.anchors.read))
 
     def clocks(self) -> Clocks:
@@ -102,6 +104,7 @@ class _Alignment:
         """All messages but those of exchanges that are impossible by themselves."""
         trace, placement = self._trace, self._placement
         read = Messages(trace, placement)
+        self.facts = read.facts
         messages: list[Message] = []
         for exchange in read.exchanges():
             contradiction = of_one_exchange(exchange, trace.assumptions.drift_ppm)
@@ -153,8 +156,7 @@ class _Alignment:
 def _counts(messages: Iterable[Message]) -> Mapping[str, int]:
     """How many messages each domain sent or received."""
     counts: dict[str, int] = {}
-    pairs = Counter((message.sender, message.receiver) for message in messages)
-    for pair, count in pairs.items():
-        for domain in pair:
-            counts[domain] = counts.get(domain, 0) + count
+    for message in messages:
+        for domain in message[:2]:
+            counts[domain] = counts.get(domain, 0) + 1
     return counts

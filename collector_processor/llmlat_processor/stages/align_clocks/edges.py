@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from llmlat_processor.facts import FIRST_OUTPUT, LAST_OUTPUT, TELLING, Facts, is_unary
 from llmlat_processor.model import CLIENT, CONSUMER, INTERNAL, SERVER, Trace
@@ -28,8 +28,8 @@ _SENDS: Final = (SectionLabel.SEND, SectionLabel.UPSTREAM)
 _STREAMS: Final = (SectionLabel.STREAM, SectionLabel.UPSTREAM_STREAM)
 
 
-class Caller(NamedTuple):
-    """The caller's side.
+class Caller:
+    """The caller's side (plain slots: hot path).
 
     Attributes:
         position: index of the operation.
@@ -41,17 +41,37 @@ class Caller(NamedTuple):
         waited: it is known to have lasted to the callee's last byte.
     """
 
-    position: int
-    sent_by: int
-    sent_ns: int
-    first_content_ns: int | None
-    last_event_ns: int | None
-    last_byte_ns: int
-    waited: bool
+    __slots__ = (
+        "first_content_ns",
+        "last_byte_ns",
+        "last_event_ns",
+        "position",
+        "sent_by",
+        "sent_ns",
+        "waited",
+    )
+
+    def __init__(
+        self,
+        position: int,
+        sent_by: int,
+        sent_ns: int,
+        first_content_ns: int | None,
+        last_event_ns: int | None,
+        last_byte_ns: int,
+        waited: bool,
+    ) -> None:
+        self.position = position
+        self.sent_by = sent_by
+        self.sent_ns = sent_ns
+        self.first_content_ns = first_content_ns
+        self.last_event_ns = last_event_ns
+        self.last_byte_ns = last_byte_ns
+        self.waited = waited
 
 
-class Callee(NamedTuple):
-    """The callee's side.
+class Callee:
+    """The callee's side (plain slots: hot path).
 
     Attributes:
         position: index of the operation.
@@ -64,17 +84,41 @@ class Callee(NamedTuple):
             where nobody knows how much.
     """
 
-    position: int
-    first_output_ns: int | None
-    first_by: int
-    last_output_ns: int
-    last_by: int
-    is_content: bool
-    late_by_ns: int | None
+    __slots__ = (
+        "first_by",
+        "first_output_ns",
+        "is_content",
+        "last_by",
+        "last_output_ns",
+        "late_by_ns",
+        "position",
+    )
+
+    def __init__(
+        self,
+        position: int,
+        first_output_ns: int | None,
+        first_by: int,
+        last_output_ns: int,
+        last_by: int,
+        is_content: bool,
+        late_by_ns: int | None,
+    ) -> None:
+        self.position = position
+        self.first_output_ns = first_output_ns
+        self.first_by = first_by
+        self.last_output_ns = last_output_ns
+        self.last_by = last_by
+        self.is_content = is_content
+        self.late_by_ns = late_by_ns
 
 
 class Edges:
-    """Reads the edges of the operations of one trace, each at most once."""
+    """Reads the edges of the operations of one trace, each at most once.
+
+    Attributes:
+        read: what operations say of themselves, by their index, as far as it was asked for.
+    """
 
     def __init__(
         self, trace: Trace, placement: Placement, children: Mapping[int, Sequence[int]]
@@ -85,7 +129,7 @@ class Edges:
         self._starts_ns = placement.starts_ns
         self._phase_starts_ns = placement.phase_starts_ns
         self._late_ns = trace.assumptions.tail_ns + MILLISECOND_NS
-        self._facts: dict[int, Facts | None] = {}
+        self.read: dict[int, Facts | None] = {}
         self._callers: dict[int, Caller] = {}
         self._children = children
         self._remote = _remote(trace, placement.domains)
@@ -102,8 +146,8 @@ class Edges:
 
     def facts(self, position: int) -> Facts | None:
         """What an operation says of itself; None where it says nothing of that kind."""
-        if position in self._facts:
-            return self._facts[position]
+        if position in self.read:
+            return self.read[position]
         span = self._operations[position]
         facts = None
         if position in self._phases or not TELLING.isdisjoint(span.attributes):
@@ -113,7 +157,7 @@ class Edges:
                 self._phases.get(position, ()),
                 self._phase_starts_ns.get(position, ()),
             )
-        self._facts[position] = facts
+        self.read[position] = facts
         return facts
 
     def _note_attempt(self, position: int) -> None:
@@ -140,7 +184,7 @@ class Edges:
             parent = self._parents[parent]
 
     def _place_of_attempt(self, position: int) -> tuple[int, int, bytes]:
-        facts = self._facts[position]
+        facts = self.read[position]
         number = 0 if facts is None or facts.attempt is None else facts.attempt
         return number, self._starts_ns[position], self._operations[position].span_id
 

@@ -11,9 +11,9 @@ No stamp of one domain is ever compared with a stamp of another: what joins them
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import Final
 
 from llmlat_processor.model import Resource, Span, Trace
@@ -26,6 +26,9 @@ RESOLUTIONS_NS: Final = (1_000_000, 1_000)
 MIN_STAMPS: Final = 32
 """Distinct stamps that must all be multiples before a granularity is believed."""
 
+_START: Final[Callable[[Span], int]] = attrgetter("start_ns")
+_END: Final[Callable[[Span], int]] = attrgetter("end_ns")
+
 COARSEST_NS: Final = 1_000_000_000
 """What declares steps longer than a second is no clock."""
 
@@ -33,13 +36,23 @@ ANCHORING_NS: Final = 50_000
 """What placing a wall stamp by an anchor adds to the anchor's own uncertainty."""
 
 
-@dataclass(frozen=True, slots=True)
 class Anchor:
-    """How wall stamps become readings of a domain's monotonic clock."""
+    """How wall stamps become readings of a domain's monotonic clock (plain slots: hot path)."""
 
-    domain: str
-    wall_minus_monotonic_ns: int
-    uncertainty_ns: int
+    __slots__ = ("domain", "uncertainty_ns", "wall_minus_monotonic_ns")
+
+    def __init__(self, domain: str, wall_minus_monotonic_ns: int, uncertainty_ns: int) -> None:
+        self.domain = domain
+        self.wall_minus_monotonic_ns = wall_minus_monotonic_ns
+        self.uncertainty_ns = uncertainty_ns
+
+    def says_the_same(self, other: Anchor) -> bool:
+        """Whether both place a stamp alike."""
+        return (
+            self.wall_minus_monotonic_ns == other.wall_minus_monotonic_ns
+            and self.domain == other.domain
+            and self.uncertainty_ns == other.uncertainty_ns
+        )
 
 
 class Anchors:
@@ -62,7 +75,7 @@ class Anchors:
             if anchor is not None:
                 self.read.append((span, anchor))
                 own = self._by_process.setdefault(span.resource.process, [])
-                if not own or own[-1] != anchor:
+                if not own or not own[-1].says_the_same(anchor):
                     own.append(anchor)
                     walls_ns = self._walls_ns.setdefault(span.resource.process, [])
                     walls_ns.append(span.start_ns)
@@ -101,12 +114,13 @@ class Placement:
     def __init__(self, trace: Trace) -> None:
         anchors = self.anchors = Anchors(trace)
         operations = trace.operations
-        self.starts_ns = [_start(span, anchors.of(span)) for span in operations]
+        placed_by = list(map(anchors.of, operations))
+        self.starts_ns = list(map(_start, operations, placed_by))
         self.phase_starts_ns = {
-            position: [_start(span, anchors.of(span)) for span in phases]
+            position: list(map(_start, phases, map(anchors.of, phases)))
             for position, phases in trace.phases.items()
         }
-        named = [_domain(span, anchors.of(span)) for span in operations]
+        named = list(map(_domain, operations, placed_by))
         self.domains = _told_apart(trace, named)
         believed, granted = _resolutions(trace, named, anchors)
         self.resolutions_ns = self._per_domain(named, believed)
@@ -244,8 +258,9 @@ def _resolutions(
     for domain, spans in members.items():
         anchoring_ns = _anchoring_ns(anchors, domain, spans)
         spread_ns = anchors.spread_ns[domain] if anchoring_ns else 0
-        believed[domain] = max(anchoring_ns, _granularity(spans))
-        granted[domain] = max(anchoring_ns + spread_ns, _coarsest(spans))
+        told = max(map(_declared_resolution, {span.resource for span in spans}))
+        believed[domain] = max(anchoring_ns, told or _granularity(spans))
+        granted[domain] = max(anchoring_ns + spread_ns, told, _coarsest(spans))
     return believed, granted
 
 
@@ -258,11 +273,8 @@ def _anchoring_ns(anchors: Anchors, domain: str, spans: Sequence[Span]) -> int:
 
 
 def _granularity(spans: Sequence[Span]) -> int:
-    """Declared; else the largest that divides every stamp, if there are enough."""
-    declared = max(map(_declared_resolution, {span.resource for span in spans}))
-    if declared:
-        return declared
-    divisor = _divisor(chain.from_iterable((span.start_ns, span.end_ns) for span in spans))
+    """The largest that divides every stamp, if there are enough."""
+    divisor = min(_divisor(spans, _START), _divisor(spans, _END))
     if divisor == 1:
         return 1
     stamps = set(chain.from_iterable((span.start_ns, span.end_ns) for span in spans))
@@ -278,17 +290,18 @@ def _coarsest(spans: Sequence[Span]) -> int:
     by_process: dict[str, list[Span]] = {}
     for span in spans:
         by_process.setdefault(span.resource.process, []).append(span)
-    steps = [_declared_resolution(resource) for resource in {span.resource for span in spans}]
+    coarsest = 1
     for own in by_process.values():
-        steps.append(_divisor(span.start_ns for span in own))
-        steps.append(_divisor(span.end_ns for span in own))
-    return max(steps)
+        coarsest = max(coarsest, _divisor(own, _START), _divisor(own, _END))
+    return coarsest
 
 
-def _divisor(stamps: Iterable[int]) -> int:
-    """The largest granularity that divides all of them; most clocks show in the first stamp."""
+def _divisor(spans: Sequence[Span], stamp_of: Callable[[Span], int]) -> int:
+    """The largest granularity that divides all such stamps; most clocks show in the first one."""
+    if stamp_of(spans[0]) % RESOLUTIONS_NS[-1]:
+        return 1
     divisor = RESOLUTIONS_NS[0]
-    for stamp in stamps:
+    for stamp in map(stamp_of, spans):
         if stamp % divisor:
             divisor = next(
                 (step for step in RESOLUTIONS_NS if divisor % step == 0 and stamp % step == 0), 1

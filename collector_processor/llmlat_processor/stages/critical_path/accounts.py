@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from llmlat_processor.facts import Facts
 from llmlat_processor.stages.critical_path.account import Account, Slice, cut
 from llmlat_processor.stages.critical_path.calls import choose_callee
@@ -20,10 +22,7 @@ from llmlat_semconv.values import SectionLabel
 
 def settle_accounts(tree: Tree) -> None:
     """Compute the accounts of all calls, callees and duration-only operations of a tree."""
-
-    def settle(node: Node) -> None:
-        _settle(tree, node)
-
+    settle = partial(_settle, tree)
     for node in reversed(tree.order):
         if node.call is not None and len(node.call.callees) > 1:
             choose_callee(tree, node, settle)

@@ -47,10 +47,11 @@ class Envelope:
         self.inside: list[bool] = []
         self.total_ns = 0
         for part in parts:
-            inside = isinstance(part, tuple) and part[0] is node and part[1] in labels
-            self.inside.append(inside)
-            if inside:
-                self.total_ns += length(part)
+            if isinstance(part, tuple) and part[0] is node and part[1] in labels:
+                self.inside.append(True)
+                self.total_ns += part[3]
+            else:
+                self.inside.append(False)
 
     def replaced(self, account: Sequence[Part]) -> list[Part]:
         """The parts with the account in place of the longest block of envelopes.
@@ -126,9 +127,10 @@ def consumer_ns(node: Node) -> int:
 
 def consumer_inside_ns(node: Node, parts: Sequence[Part]) -> int:
     """How much of that can lie in the envelopes of the path: it is part of streaming."""
-    if not _has_envelopes(node):
-        return consumer_ns(node)
-    return min(consumer_ns(node), sum(own_ns(node, parts, label) for label in STREAMING))
+    held_ns = consumer_ns(node)
+    if not held_ns or not _has_envelopes(node):
+        return held_ns
+    return min(held_ns, sum(own_ns(node, parts, label) for label in STREAMING))
 
 
 def split_upstream(node: Node, parts: Sequence[Part], needed_ns: int) -> list[Part]:
@@ -188,7 +190,13 @@ def _last_output(callee: Node) -> int:
 
 def own_ns(node: Node, parts: Sequence[Part], label: SectionLabel) -> int:
     """How much of some parts an operation owns under one label."""
-    return sum(length(part) for part in parts if is_own(part, node, label))
+    return sum(
+        [
+            part[3]
+            for part in parts
+            if isinstance(part, tuple) and part[0] is node and part[1] is label
+        ]
+    )
 
 
 def repaid(parts: list[Part], node: Node, loans: Loans) -> list[Part]:

@@ -11,7 +11,6 @@ Nothing is stretched or split in proportion: what no phase accounts for keeps no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import Final
 
 from llmlat_processor.facts import CONTRACT_ORDER, Facts, Interval
@@ -52,13 +51,15 @@ def label_gaps(
     Returns:
         For each gap its pieces, in time order; under no phase a piece has no label yet.
     """
-    rows = _positioned(node, gaps)
     facts = node.facts
-    if facts is not None and facts.durations:
+    if facts is None or not facts.has_phases:
+        return [[(node, None, _DERIVED, hi - lo)] for lo, hi in gaps]
+    rows = _positioned(facts, gaps)
+    if facts.durations:
         if whole:
             facts.overflow_ns = _overflow_ns(facts, rows, epsilon_ns)
             if facts.overflow_ns and not node.leaf and _is_put_around(node, facts):
-                rows = _positioned(node, gaps)
+                rows = _positioned(facts, gaps)
                 facts.overflow_ns = _overflow_ns(facts, rows, epsilon_ns)
         if not facts.overflow_ns:
             beyond = next((each for each in facts.outer if gaps and each[0] >= gaps[-1][1]), None)
@@ -70,7 +71,7 @@ def label_gaps(
 
 
 def _overflow_ns(facts: Facts, rows: list[list[Stretch]], epsilon_ns: int) -> int:
-    free = sum(hi - lo for row in rows for label, _, lo, hi in row if label is None)
+    free = sum([hi - lo for row in rows for label, _, lo, hi in row if label is None])
     return max(0, sum(facts.durations.values()) - free - epsilon_ns)
 
 
@@ -107,12 +108,11 @@ def _is_put_around(node: Node, facts: Facts) -> bool:
     return True
 
 
-def _positioned(node: Node, gaps: Sequence[Gap]) -> list[list[Stretch]]:
-    facts = node.facts
+def _positioned(facts: Facts, gaps: Sequence[Gap]) -> list[list[Stretch]]:
     rows: list[list[Stretch]] = [[(None, _DERIVED, lo, hi)] for lo, hi in gaps]
-    if facts is not None and facts.nested:
+    if facts.nested:
         rows = _cut(rows, facts.nested)
-    if facts is not None and facts.outer:
+    if facts.outer:
         rows = _cut(rows, facts.outer)
     return rows
 
@@ -125,7 +125,7 @@ def _note_outputs(facts: Facts, rows: list[list[Stretch]]) -> None:
                 facts.note_output(label, end)
 
 
-def _cut(rows: list[list[Stretch]], phases: Sequence[Interval]) -> list[list[Stretch]]:
+def _cut(rows: list[list[Stretch]], phases: list[Interval]) -> list[list[Stretch]]:
     """Give unlabelled stretches the phases that lie over them; both run forward in time."""
     position = 0
     result = []
@@ -138,7 +138,8 @@ def _cut(rows: list[list[Stretch]], phases: Sequence[Interval]) -> list[list[Str
             _, evidence, at, hi = stretch
             while position < len(phases) and phases[position][1] <= at:
                 position += 1
-            for start, end, label, known_by in islice(phases, position, None):
+            for number in range(position, len(phases)):
+                start, end, label, known_by = phases[number]
                 if start >= hi:
                     break
                 if start > at:

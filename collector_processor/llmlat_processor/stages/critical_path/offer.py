@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from llmlat_processor.facts import (
     CONTRACT_ORDER,
@@ -19,9 +18,8 @@ from llmlat_processor.stages.critical_path.tree import Call, Node
 from llmlat_semconv.values import Evidence, SectionLabel
 
 
-@dataclass(frozen=True, slots=True)
 class Offer:
-    """What the callee has to say: parts to put in place of the envelope.
+    """What the callee has to say: parts to put in place of the envelope (plain slots: hot path).
 
     Attributes:
         node: who says so; the caller itself where only its peer's report is known.
@@ -31,12 +29,23 @@ class Offer:
             still the callee's, and no transit.
     """
 
-    node: Node
-    parts: Sequence[Piece] | Account | Slice
-    total_ns: int
-    bounded_ns: int = 0
-    last_byte: bool = False
-    is_part: bool = False
+    __slots__ = ("bounded_ns", "is_part", "last_byte", "node", "parts", "total_ns")
+
+    def __init__(
+        self,
+        node: Node,
+        parts: Sequence[Piece] | Account | Slice,
+        total_ns: int,
+        bounded_ns: int = 0,
+        last_byte: bool = False,
+        is_part: bool = False,
+    ) -> None:
+        self.node = node
+        self.parts = parts
+        self.total_ns = total_ns
+        self.bounded_ns = bounded_ns
+        self.last_byte = last_byte
+        self.is_part = is_part
 
     @property
     def sure_ns(self) -> int:
@@ -53,7 +62,8 @@ class Offer:
             return self
         pieces = list(flatten(Account([self.parts])))
         bounded = sum(piece[3] for piece in pieces if piece[2] is Evidence.BOUNDED)
-        return replace(self, parts=pieces, bounded_ns=self.bounded_ns + bounded)
+        bounded_ns = self.bounded_ns + bounded
+        return Offer(self.node, pieces, self.total_ns, bounded_ns, self.last_byte, self.is_part)
 
     def fitted(self, room_ns: int) -> list[Part]:
         """The parts in at most `room_ns`: bounded durations give way, then the last sections."""

@@ -33,8 +33,10 @@ def critical_paths(aligned: AlignedTrace) -> CriticalPaths:
         sink minus the root's start. Findings are those made here, the trace's not repeated.
     """
     tree = explained_tree(aligned)
-    roots = tuple(_root_paths(tree, root) for root in tree.roots)
-    return CriticalPaths(roots, tuple(dict.fromkeys(tree.findings)), first_contents(tree))
+    roots = tuple([_root_paths(tree, root) for root in tree.roots])
+    found = CriticalPaths(roots, tuple(dict.fromkeys(tree.findings)), first_contents(tree))
+    tree.let_go()
+    return found
 
 
 def explained_tree(aligned: AlignedTrace) -> Tree:

@@ -23,6 +23,8 @@ from llmlat_semconv.values import FindingKind, OperationName
 _INSTANT = itemgetter(0)
 _START = attrgetter("start_ns")
 _END = attrgetter("end_ns")
+_START_THEN_ID = attrgetter("start_ns", "span.span_id")
+_END_THEN_ID = attrgetter("end_ns", "span.span_id")
 
 
 class EdgeClaim(NamedTuple):
@@ -124,8 +126,8 @@ class _Turns:
 
     def sort(self) -> None:
         """Put them in order, once all are there."""
-        self._by_start = sorted(self._chats, key=attrgetter("start_ns", "span.span_id"))
-        self._by_end = sorted(self._chats, key=attrgetter("end_ns", "span.span_id"))
+        self._by_start = sorted(self._chats, key=_START_THEN_ID)
+        self._by_end = sorted(self._chats, key=_END_THEN_ID)
         for asked in self._asked.values():
             asked.sort(key=itemgetter(0, 1))
 
@@ -217,6 +219,8 @@ def _in_cycles(edges: Mapping[tuple[Node, Node], Before]) -> list[tuple[Node, No
 
     Kosaraju's algorithm, with stacks: an order by finishing, then components against the edges.
     """
+    if all(one.start_ns < other.start_ns for one, other in edges):
+        return []  # nobody comes back to an earlier start
     after: dict[Node, list[Node]] = {}
     before: dict[Node, list[Node]] = {}
     for one, other in edges:

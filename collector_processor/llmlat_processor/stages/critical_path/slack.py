@@ -16,6 +16,9 @@ from operator import attrgetter
 
 from llmlat_processor.stages.critical_path.tree import Node, Tree
 
+_BY_START = attrgetter("start_ns", "until_ns", "span.span_id")
+_BY_END = attrgetter("until_ns")
+
 
 def slacks_ns(tree: Tree, below: list[Node], on_path: AbstractSet[Node]) -> dict[Node, int]:
     """Slack of every joined operation off the path, in nanoseconds; a lower bound, never < 0.
@@ -44,7 +47,7 @@ def _among_siblings(
     `limits[i]` is the latest instant that every sibling from the i-th on can still wait for.
     """
     epsilon = tree.epsilon_ns(parent)
-    siblings = sorted(parent.joined, key=attrgetter("start_ns", "until_ns", "span.span_id"))
+    siblings = sorted(parent.joined, key=_BY_START)
     bindings = _binding_ends(siblings, epsilon)
     least = max(node.until_ns for node in siblings) + slack.get(parent, 0)
     starts = [node.start_ns for node in siblings]
@@ -79,7 +82,7 @@ def _binding_ends(siblings: list[Node], epsilon: int) -> dict[Node, int]:
     An explicit edge says it; else it is the latest end among those before it that had ended.
     """
     bindings: dict[Node, int] = {}
-    ended = sorted(siblings, key=attrgetter("until_ns"))
+    ended = sorted(siblings, key=_BY_END)
     position = 0
     latest: int | None = None
     for node in siblings:

@@ -97,6 +97,8 @@ def frames_down(chain: Sequence[Node], at_ns: int, extent: Extent) -> list[Frame
 
     What lies above the last one is entered where the one below it began ("climb").
     """
+    if len(chain) == 1:
+        return [_frame_at(chain[0], chain[0].start_ns, at_ns, extent)]
     frames: list[Frame] = []
     chain = _still_open(chain)
     floors = list(accumulate((node.start_ns for node in chain), max))
@@ -104,9 +106,12 @@ def frames_down(chain: Sequence[Node], at_ns: int, extent: Extent) -> list[Frame
         frame = Frame(node, floor, floor, _climbed(node, below))
         frame.cursor = max(node.end_ns, below.start_ns)  # until the one below has been walked
         frames.append(frame)
-    last, floor = chain[-1], floors[-1]
-    frames.append(Frame(last, max(floor, min(at_ns, last.end_ns)), floor, extent))
+    frames.append(_frame_at(chain[-1], floors[-1], at_ns, extent))
     return frames
+
+
+def _frame_at(last: Node, floor_ns: int, at_ns: int, extent: Extent) -> Frame:
+    return Frame(last, max(floor_ns, min(at_ns, last.end_ns)), floor_ns, extent)
 
 
 def _still_open(chain: Sequence[Node]) -> list[Node]:

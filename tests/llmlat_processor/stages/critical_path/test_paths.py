@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from llmlat_processor.model import Assumptions
+from llmlat_processor.stages.align_clocks import align_clocks
+from llmlat_processor.stages.assemble import assemble
+from llmlat_processor.stages.critical_path import critical_paths
 from llmlat_semconv.phases import Phase
 from tests.cases.case_format import Json
 from tests.llmlat_processor.stages.spans import (
@@ -14,6 +18,7 @@ from tests.llmlat_processor.stages.spans import (
     phase,
     placed,
     row,
+    spans,
 )
 
 ROOT = row("R", None, 0, 100)
@@ -60,6 +65,18 @@ def test_several_roots_have_one_path_each() -> None:
         "R unobserved 20..100",
     ]
     assert placed(found, root="S") == ["S unobserved 5..30", "b work 30..50"]
+
+
+def test_a_trace_may_be_asked_again() -> None:
+    """What the clocks have read is used up by the first who asks, and read anew by the next."""
+    call = chat("c", "R", 10, 90)
+    made = spans(ROOT, call, phase(Phase.WAIT, "c", 20, 80), engine("e", "c", 5, 40))
+    aligned = align_clocks(assemble(made, Assumptions()))
+    assert any(aligned.facts.values())
+    first, again = critical_paths(aligned), critical_paths(aligned)
+
+    assert not any(aligned.facts.values())
+    assert repr(first) == repr(again)
 
 
 def test_a_provisional_root_has_a_path_like_any_other() -> None:
