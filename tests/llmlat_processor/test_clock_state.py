@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from llmlat_processor.clock_history import ClockHistory, HistorySettings, from_bytes, to_bytes
-from llmlat_processor.commands.clock_state import ClockState
+from llmlat_processor.clock_state import ClockState
 from llmlat_processor.commands.clocks import SAYS, Request, clocks
 from llmlat_processor.commands.progress import Progress
 from tests.llmlat_processor.calls_over_time import ten_minutes
@@ -49,7 +49,8 @@ def history_of(*numbers: int) -> ClockHistory:
 
 
 def state_of(path: Path, err: io.StringIO | None = None) -> ClockState:
-    return ClockState(str(path), SAYS, Progress(err or io.StringIO(), lambda: 0.0))
+    progress = Progress(err or io.StringIO(), lambda: 0.0)
+    return ClockState(str(path), lambda words: progress.tell(f"{SAYS}: {words}"))
 
 
 @pytest.fixture

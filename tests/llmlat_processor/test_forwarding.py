@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
 from llmlat_processor.model import Assumptions, AttributeValue, ExplainedTrace, Span
 from llmlat_processor.pipeline import process
 from llmlat_processor.service import UNEXPLAINED, Processor
-from llmlat_processor.settings import Views
+from llmlat_processor.settings import Deployment, Destination, Listener, Views
 from llmlat_processor.views.jaeger_warnings import WARNINGS
 from llmlat_processor.views.lane import SERVICE
 from llmlat_processor.window import SPAN_OVERHEAD, Limits
@@ -260,7 +260,9 @@ def test_a_trace_that_we_fail_at_goes_on_as_it_came(caplog: pytest.LogCaptureFix
         return process(received, assumptions)
 
     with sink() as destination:
-        processor = Processor("127.0.0.1:0", destination.address, PATIENT, explain)
+        to = Destination(destination.address, delivery=PATIENT.delivery)
+        where = Deployment(grpc=Listener("127.0.0.1:0"), spans=to, settings=PATIENT)
+        processor = Processor(where, explain)
         send(processor, span(1), span(2))
         send(processor, span(1, trace=2))
         processor.stop()

@@ -11,7 +11,7 @@ from typing import Any
 import grpc  # type: ignore[import-untyped]
 import pytest
 
-from llmlat_processor.edges.receiver import Receiver
+from llmlat_processor.edges.grpc_receiver import GrpcReceiver
 from llmlat_processor.service import forward
 from llmlat_processor.settings import INLINE, Delivery, Settings
 from llmlat_processor.window import SECOND_NS
@@ -83,10 +83,10 @@ def test_a_second_interrupt_ends_it_at_once_with_the_books_in_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = replace(PATIENT, delivery=Delivery(drain_s=1_000))
-    stop = Receiver.stop
+    stop = GrpcReceiver.stop
     interrupts = [KeyboardInterrupt]
 
-    def interrupted(receiver: Receiver) -> None:
+    def interrupted(receiver: GrpcReceiver) -> None:
         stop(receiver)
         while interrupts:
             raise interrupts.pop()
@@ -95,7 +95,7 @@ def test_a_second_interrupt_ends_it_at_once_with_the_books_in_order(
         address = nowhere.address
     processor = forward("127.0.0.1:0", address, settings=settings)
     send(processor, span(1), span(2))
-    monkeypatch.setattr(Receiver, "stop", interrupted)
+    monkeypatch.setattr(GrpcReceiver, "stop", interrupted)
     with pytest.raises(KeyboardInterrupt):
         processor.stop()
 
@@ -121,7 +121,6 @@ def test_to_send_to_oneself_is_refused(listen: str) -> None:
         ("127.0.0.1:0", "is not an address like"),
         ("127.0.0.1:many", "is not an address like"),
         ("http://127.0.0.1:4319/v1/traces", "is not an address like"),
-        ("https://127.0.0.1:4319", "TLS"),
     ],
 )
 def test_what_is_no_destination_is_refused(destination: str, words: str) -> None:

@@ -13,7 +13,7 @@ from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-from llmlat_processor.edges.receiver import Receiver
+from llmlat_processor.edges.grpc_receiver import GrpcReceiver
 from llmlat_processor.model import INTERNAL, Assumptions, ExplainedTrace, Span
 from llmlat_processor.pipeline import process
 from llmlat_processor.service import UNEXPLAINED, Watcher, watch
@@ -135,13 +135,13 @@ def test_an_interrupt_while_it_stops_leaves_no_worker_behind(
     handed_on: SimpleQueue[ExplainedTrace] = SimpleQueue()
     watcher = watch("127.0.0.1:0", handed_on.put, settings=PATIENT)
     send(watcher, 1)
-    stop = Receiver.stop
+    stop = GrpcReceiver.stop
 
-    def interrupted(receiver: Receiver) -> None:
+    def interrupted(receiver: GrpcReceiver) -> None:
         stop(receiver)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Receiver, "stop", interrupted)
+    monkeypatch.setattr(GrpcReceiver, "stop", interrupted)
     with pytest.raises(KeyboardInterrupt):
         watcher.stop()
 

@@ -55,7 +55,7 @@ def test_no_field_of_the_model_is_left_unset() -> None:
     assert all(hasattr(read, field) for field in (*model.Span.__slots__, *WireSpan.__slots__))
 
 
-def test_flags_are_no_reason_to_drop_a_span() -> None:
+def test_ot_08_flags_are_no_reason_to_drop_a_span() -> None:
     """OT-08: bits above the low eight say more than `sampled`."""
     flags = [0, 0x100, 0x300, 0x301]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from llmlat_processor.model import Resource, Span
+from llmlat_processor.service.doors import Doors
 from llmlat_processor.service.intake import Intake
-from llmlat_processor.settings import INLINE
+from llmlat_processor.settings import INLINE, Listener
 from llmlat_processor.window import SPAN_OVERHEAD, Limits, Window
 from llmlat_processor.wire import WireSpan, decode, envelopes
 from llmlat_processor.wire.envelopes import DECODED, MOST_SHARED_BYTES, SMALL_BYTES
@@ -61,7 +62,7 @@ def test_what_is_held_is_bounded_with_all_that_spans_came_in(
         held.append(window)
 
     monkeypatch.setattr(Window, "__init__", kept)
-    intake = Intake("127.0.0.1:0", INLINE, lambda released: None)
+    intake = Intake(Doors(Listener("127.0.0.1:0")), INLINE, lambda _released, _window: None)
     intake.stop()
     (window,) = held
     (one,) = received("e" * 100_000)

@@ -44,7 +44,7 @@ def read(*spans: Any) -> Decoded:
     return decode_json(json.dumps(document(*spans)).encode())
 
 
-def test_a_span_is_the_same_in_json_and_in_protobuf() -> None:
+def test_ot_02_a_span_is_the_same_in_json_and_in_protobuf() -> None:
     """OT-02: a generic parser takes hexadecimal ids for base64."""
     content = request([span_message(1)]).SerializeToString()
 
@@ -58,7 +58,7 @@ def test_a_span_is_the_same_in_json_and_in_protobuf() -> None:
 
 
 @pytest.mark.parametrize("form", [str, int], ids=["text", "number"])
-def test_instants_above_2_to_the_53_are_exact(form: type) -> None:
+def test_ot_04_and_ck_12_instants_above_2_to_the_53_are_exact(form: type) -> None:
     """OT-04, CK-12: nanoseconds since 1970 do not fit into a double."""
     start_ns, end_ns = START_NS, START_NS + 200
 
@@ -97,7 +97,7 @@ def test_values_are_read_with_their_type(value: Json, expected: object) -> None:
 
 
 @pytest.mark.parametrize("kind", [3, "3", "SPAN_KIND_CLIENT", "CLIENT"])
-def test_kinds_are_numbers_and_names_are_tolerated(kind: int | str) -> None:
+def test_ot_03_kinds_are_numbers_and_names_are_tolerated(kind: int | str) -> None:
     """OT-03."""
     assert [span.kind for span in read(a_span(kind=kind)).spans] == [Span.SPAN_KIND_CLIENT]
 
@@ -111,7 +111,7 @@ def test_a_missing_kind_is_unset(kind: object) -> None:
     ("code", "is_error"),
     [(2, True), ("STATUS_CODE_ERROR", True), (1, False), (..., False), (99, False)],
 )
-def test_status_codes_are_read_and_unknown_ones_kept(code: object, is_error: bool) -> None:
+def test_ot_03_status_codes_are_read_and_unknown_ones_kept(code: object, is_error: bool) -> None:
     """OT-03."""
     status = {} if code is ... else {"code": code}
 
@@ -136,6 +136,11 @@ REFUSED = [
     ({"startTimeUnixNano": 1.79e18}, "startTimeUnixNano", "not an exact integer"),
     ({"startTimeUnixNano": "soon"}, "startTimeUnixNano", "'soon' is not an integer"),
     ({"startTimeUnixNano": -1}, "startTimeUnixNano", "-1 is not between 0 and"),
+    ({"startTimeUnixNano": "1_790"}, "startTimeUnixNano", "'1_790' is not an integer"),
+    ({"startTimeUnixNano": " 1"}, "startTimeUnixNano", "' 1' is not an integer"),
+    ({"startTimeUnixNano": "9" * 5_000}, "startTimeUnixNano", "is not an integer"),
+    ({"startTimeUnixNano": 2**64}, "startTimeUnixNano", "not an exact integer"),
+    ({"spanId": "00 00000000000001"}, "spanId", "not 16 hexadecimal digits"),
     ({"endTimeUnixNano": True}, "endTimeUnixNano", "not an exact integer"),
     ({"name": 5}, "name", "is a number, not text"),
     ({"kind": "KLIENT"}, "kind", "'KLIENT' is none of SPAN_KIND_UNSPECIFIED"),
@@ -177,7 +182,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("changes", "field", "reason"), REFUSED, ids=str)
-def test_a_span_with_a_field_that_cannot_be_read_is_set_aside(
+def test_ot_01_a_span_with_a_field_that_cannot_be_read_is_set_aside(
     changes: Json, field: str, reason: str
 ) -> None:
     """OT-01: the answer names the field."""
@@ -196,7 +201,7 @@ def test_ids_that_are_missing_are_said_so() -> None:
     assert str(damaged).endswith("spans[0]: trace_id has 0 bytes instead of 16")
 
 
-def test_link_ids_as_arrays_of_numbers_are_repaired_and_others_set_aside() -> None:
+def test_ot_05_link_ids_as_arrays_of_numbers_are_repaired_and_others_set_aside() -> None:
     """OT-05: the span itself is kept."""
     links = [
         {"traceId": list(TRACE_ID), "spanId": SPAN_ID.hex()},

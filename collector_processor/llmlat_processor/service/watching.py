@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from llmlat_processor.edges.receiver import REFUSED
 from llmlat_processor.model import ExplainedTrace, Span
 from llmlat_processor.pipeline import process
+from llmlat_processor.service.doors import Doors
 from llmlat_processor.service.explaining import UNEXPLAINED, Explain, attempted, explain_now
 from llmlat_processor.service.intake import Intake
-from llmlat_processor.settings import Settings
-from llmlat_processor.window import NEVER_HELD, WITHOUT_ROOM, Released, Why
+from llmlat_processor.settings import Listener, Settings
+from llmlat_processor.window import NEVER_HELD, WITHOUT_ROOM, Released, Why, Window
 
 OnTrace = Callable[[ExplainedTrace], None]
 
@@ -80,12 +81,12 @@ class Watcher:
         self._explain = explain
         self._traces = 0
         self._unexplained = 0
-        self._intake = Intake(listen, settings, self._hand_on)
+        self._intake = Intake(Doors(Listener(listen)), settings, self._hand_on)
 
     @property
     def address(self) -> str:
         """Host and port that it listens on."""
-        return self._intake.address
+        return self._intake.addresses[0]
 
     def stop(self) -> None:
         """Take no more, hand on all that is held, and end; raises what `on_trace` has raised."""
@@ -111,9 +112,9 @@ class Watcher:
             other=other,
         )
 
-    def _hand_on(self, released: Sequence[Released]) -> None:
+    def _hand_on(self, released: Sequence[Released], _window: Window) -> None:
         for trace in released:
-            if trace.why in NEVER_HELD:
+            if trace.why in NEVER_HELD or trace.why is Why.REVISED:
                 continue  # its trace is drawn without this span, and the books say so
             explained = attempted(self._explained, trace.spans)
             if explained is None:
