@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from bench import clocks, gateway, machine, page, paths, peers, pipeline, sdk, soak
+from bench import clocks, gateway, hop, machine, page, paths, peers, pipeline, sdk, soak
 from bench.progress import Progress
 from bench.report import Report
 
@@ -17,18 +17,19 @@ BENCHES: Final = {
     "paths": paths,
     "clocks": clocks,
     "pipeline": pipeline,
+    "hop": hop,
     "sdk": sdk,
     "gateway": gateway,
     "peers": peers,
     "page": page,
     SOAK: soak,
 }
-BY_DEFAULT: Final = [name for name in BENCHES if name not in {"page", SOAK}]
-"""Without what takes long, and what needs a browser."""
+BY_DEFAULT: Final = [name for name in BENCHES if name not in {"hop", "page", SOAK}]
+"""Without what takes long, and what needs a browser or a Collector."""
 
 _EXAMPLES: Final = """\
 examples:
-  python -m bench                   all of them but page and soak, some minutes
+  python -m bench                   all of them but hop, page and soak, some minutes
   python -m bench paths sdk         two of them
   python -m bench pipeline --quick  a rough answer in seconds
   python -m bench --json > now.json for a program
@@ -67,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="which ones; by default all but page and soak"
+        "names", nargs="*", metavar="NAME", help="which ones; by default all but hop, page, soak"
     )
     parser.add_argument("--quick", action="store_true", help="fewer rounds: rough numbers, soon")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of text")

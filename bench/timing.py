@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from time import process_time_ns
 
-from llmlat_processor.cli import relax_collector
+from llmlat_processor.garbage import relax_collector
 
 Work = Callable[[], object]
 

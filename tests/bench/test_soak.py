@@ -1,4 +1,4 @@
-"""Nothing is left of calls and of abandoned streams: `make soak`, in small."""
+"""Nothing is left of calls and of abandoned streams: `make soak-sdk`, in small."""
 
 import pytest
 
