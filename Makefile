@@ -25,7 +25,7 @@ TYPED := $(wildcard src collector_processor semconv checks bench examples tests)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-jaeger example test test-integration test-page truth peers check format lint types imports rules contract fix semconv bench soak soak-clocks coverage clean
+.PHONY: help demo demo-jaeger example test test-integration test-page test-faults truth peers check format lint types imports rules contract fix semconv bench bench-pipeline soak soak-sdk soak-clocks fuzz coverage clean
 
 help: ## this list
 	@echo "llmlat-otel: where did the time of this LLM request go?"
@@ -48,15 +48,19 @@ example: $(VENV)/.locked-dev ## one of examples/, explained: NAME=one-import, ma
 
 # ── For contributors ─────────────────────────────────────────────────────────────────────────────
 
-test: $(VENV)/.locked-dev $(VENV)/.locked-openai-1 ## every test but those of the two stages below
+test: $(VENV)/.locked-dev $(VENV)/.locked-openai-1 ## every test but those of the three stages below
 	@$(BIN)/python -m pytest $(ARGS)
-	@echo "The real Collector and Jaeger: make test-integration. The page in a browser: make test-page."
+	@echo "The page in a browser: make test-page. The processor under faults: make test-faults."
+	@echo "The real Collector and Jaeger: make test-integration."
 
 test-integration: $(VENV)/.locked-dev peers ## through the real Collector and Jaeger
 	@$(BIN)/python -m pytest -m peers $(ARGS)
 
 test-page: $(VENV)/.locked-dev ## the page in a real browser: needs Chromium (Debian: chromium)
 	@$(BIN)/python -m pytest -m page $(ARGS)
+
+test-faults: $(VENV)/.locked-dev ## the processor under what happens to it: root, faketime
+	@$(BIN)/python -m pytest -m faults $(ARGS)
 
 truth: $(VENV)/.locked-dev ## delays and clocks against a known truth: root, iproute2, faketime
 	@PYTHONPATH=examples/adviser $(BIN)/python -m tests.truth $(ARGS)
@@ -96,8 +100,17 @@ semconv: $(VENV)/.locked-dev ## regenerate code and docs from the contract, then
 bench: $(VENV)/.locked-dev ## the measurements of bench/README.md
 	@$(BIN)/python -m bench $(ARGS)
 
-soak: $(VENV)/.locked-dev ## 100,000 calls and 10,000 abandoned streams, and nothing grows
+bench-pipeline: $(VENV)/.locked-dev peers ## the processor beside the real Collector: ARGS='--quick'
+	@$(BIN)/python -m bench hop $(ARGS)
+
+soak: $(VENV)/.locked-dev ## the processor, 10 minutes at 10,000 spans/s: ARGS='--minutes 60'
+	@$(BIN)/python -m bench.soak_processor $(ARGS)
+
+soak-sdk: $(VENV)/.locked-dev ## 100,000 calls and 10,000 abandoned streams, and nothing grows
 	@$(BIN)/python -m bench soak $(ARGS)
+
+fuzz: $(VENV)/.locked-dev ## 1,000,000 damaged requests, and no harm to anybody
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 soak-clocks: $(VENV)/.locked-dev ## 100,000 random traces, and what is said of their clocks is true
 	@$(BIN)/python -m tests.properties.soak_clocks $(ARGS)

@@ -93,7 +93,9 @@ def _start_backends(children: Children, addresses: Addresses, folder: Path) -> N
         }
     except MissingPeerError as missing:
         raise ChildError(str(missing)) from missing
-    between = children.start("processor", processor(addresses, "--jaeger-warnings"))
+    between = children.start(
+        "processor", processor(addresses, folder / "processor", "--jaeger-warnings")
+    )
     between.listening(addresses.processor)
     for name, backend in backends.items():
         child = children.start(name, backend.command, **backend.environment)

@@ -115,11 +115,17 @@ def jaeger(addresses: Addresses) -> Backend:
     return Backend(command, variables, f"http://{addresses.jaeger_health}/health/status")
 
 
-def processor(addresses: Addresses, *options: str) -> list[str]:
-    """The command of `llmlat processor` in between; it is ready when its port takes connections."""
+def processor(addresses: Addresses, state: Path, *options: str) -> list[str]:
+    """The command of `llmlat processor` in between; it is ready when its port takes connections.
+
+    Args:
+        addresses: where it listens, and where it sends to.
+        state: folder for what it keeps of spans that are on their way; made if there is none.
+        options: more of them.
+    """
     llmlat = str(Path(sys.executable).with_name("llmlat"))
     ends = (f"--listen={addresses.processor}", f"--export={addresses.back}")
-    return [llmlat, "processor", *ends, *options]
+    return [llmlat, "processor", *ends, f"--state={state}", *options]
 
 
 def binary(peer: str) -> Path:

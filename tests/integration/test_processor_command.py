@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
@@ -54,8 +56,13 @@ class Running:
 
 @contextmanager
 def processor(destination: str, *options: str) -> Iterator[Running]:
-    command = [*COMMAND, "--listen=127.0.0.1:0", f"--export={destination}", *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    command = [*COMMAND, "--listen=127.0.0.1:0", f"--export={destination}", "--explain=all"]
+    with (
+        TemporaryDirectory() as state,
+        subprocess.Popen(
+            [*command, f"--state={state}", *options], stderr=subprocess.PIPE, text=True
+        ) as process,
+    ):
         try:
             yield Running(process)
         finally:
@@ -108,7 +115,7 @@ def by_id(messages: list[Message]) -> list[Message]:
     return sorted(messages, key=lambda message: message.span_id)
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ended_from_outside_it_sends_what_it_holds_and_tells_its_books(
     ending: signal.Signals,
 ) -> None:
@@ -204,3 +211,52 @@ def test_a_port_that_is_taken_is_told_with_a_way_out() -> None:
     assert (ran.returncode, ran.stdout) == (1, "")
     assert f"llmlat processor: cannot listen on {destination.address}" in ran.stderr
     assert "choose another port" in ran.stderr
+
+
+def test_by_a_config_file_it_does_what_the_file_says(tmp_path: Path) -> None:
+    file = tmp_path / "processor.yaml"
+    spans = a_trace()
+    with sink() as destination:
+        file.write_text(
+            "receivers: {grpc: {endpoint: '127.0.0.1:0'}}\n"
+            f"destinations: {{spans: {{endpoint: '{destination.address}'}}}}\n"
+            "window: {idle: 100ms}\n"
+            "views: {lane: off, explain: all}\n"
+            f"state: {{directory: '{tmp_path}'}}\n"
+            "telemetry: null\n",
+            encoding="utf-8",
+        )
+        command = [*COMMAND, f"--config={file}"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                running = Running(process)
+                export(running.address, spans)
+                destination.wait_for_spans(3)
+                code, books = running.end()
+            finally:
+                process.kill()
+        assert by_id(list(map(without_what_was_added, originals(destination)))) == by_id(
+            as_exported(spans)
+        )
+
+    assert code == 0
+    assert books == "3 spans received, 0 added: 3 sent; 1 traces explained"
+
+
+def test_a_config_file_with_problems_is_told_with_lines_and_exit_code_2(tmp_path: Path) -> None:
+    file = tmp_path / "processor.yaml"
+    file.write_text("mode: tab\nwokers: 2\n", encoding="utf-8")
+
+    ran = subprocess.run(
+        [*COMMAND, f"--config={file}"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == (
+        f"{file}:1: mode: 'tab' is none of inline, tap\n"
+        f"{file}:2: wokers: no such key; did you mean workers?\n"
+    )

@@ -169,7 +169,7 @@ ROWS = [
         "the cli imports edges",
         "6-edges",
         "llmlat_processor.cli",
-        "from llmlat_processor.edges import receiver",
+        "from llmlat_processor.edges import grpc_receiver",
         "llmlat_processor.edges",
     ),
     Row(
@@ -205,8 +205,10 @@ ALLOWED = {
     "llmlat_processor.stages.annotate": "import dataclasses, llmlat_processor.model",
     "llmlat_processor.views.terminal": "import rich.table\nimport llmlat_processor.model",
     "llmlat_processor.views.page": "from llmlat_processor.views import waterfall, wording",
-    "llmlat_processor.edges.receiver": "import grpc, time",
-    "llmlat_processor.service": "import llmlat_processor.edges.receiver, llmlat_processor.pipeline",
+    "llmlat_processor.edges.grpc_receiver": "import grpc, time",
+    "llmlat_processor.service": (
+        "import llmlat_processor.edges.grpc_receiver, llmlat_processor.pipeline"
+    ),
     "llmlat_processor.cli": "import llmlat_processor.service",
 }
 

@@ -84,7 +84,10 @@ def test_ci_runs_check_and_test(root: Path) -> None:
     assert "make --keep-going check" in script
     for stage in (
         "make test",
+        "make soak-sdk",
         "make soak",
+        "make fuzz",
+        "make test-faults",
         "make test-page",
         "make peers",
         "make test-integration",

@@ -120,7 +120,7 @@ class _Stage:
             yield wires, app
 
     def _collecting(self, destination: str) -> list[str]:
-        command = [LLMLAT, "processor", "--lane", "off"]
+        command = [LLMLAT, "processor", "--lane=off", f"--state={self._start_file.parent}/state"]
         return [*command, "--listen", self._collector, "--export", destination]
 
     def _start_servers(self, wires: Mapping[str, DelayingWire]) -> list[Child]:

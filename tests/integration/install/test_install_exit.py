@@ -45,7 +45,7 @@ def test_it_says_that_all_has_arrived(call, collector):
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 @pytest.mark.parametrize("call", WAYS.values(), ids=WAYS)
-def test_it_ends_in_time_where_nobody_answers(call, protocol, silent):
+def test_ex_05_it_ends_in_time_where_nobody_answers(call, protocol, silent):
     program = PRELUDE + SPAN + TIMED.format(call=call) + LEAVE
     done = run_python(program, environment(silent, OTEL_EXPORTER_OTLP_PROTOCOL=protocol))
     assert (done.stdout, done.returncode) == ("False\n", 0)
@@ -62,7 +62,7 @@ def test_a_full_queue_and_nobody_who_answers_delay_the_exit_by_seconds(protocol,
     assert "Traceback" not in done.stderr
 
 
-def test_the_loop_goes_on_while_a_flush_waits(silent):
+def test_ex_05_the_loop_goes_on_while_a_flush_waits(silent):
     program = (
         PRELUDE
         + SPAN

@@ -9,7 +9,8 @@ import urllib.request
 
 import pytest
 
-from llmlat_processor.edges.receiver import Receiver
+from llmlat_processor.edges.grpc_receiver import GrpcReceiver
+from llmlat_processor.settings import Listener
 from llmlat_semconv import attributes as names
 from tests.integration.install.collector import BIN, PATIENCE_S, environment, run, run_python
 
@@ -73,7 +74,7 @@ def are_processes_of_their_own(spans):
     return len({pid for pid, _ in ids}) == len({each for _, each in ids}) == len(spans)
 
 
-def test_forked_children_of_a_parent_that_has_made_spans(collector):
+def test_ex_01_and_ex_06_forked_children_of_a_parent_that_has_made_spans(collector):
     done = run_python(PRELUDE + PARENT + FORK, environment(collector.url))
     assert (done.stderr, done.returncode) == ("", 0)
     assert collector.names == EVERYBODY
@@ -81,7 +82,7 @@ def test_forked_children_of_a_parent_that_has_made_spans(collector):
 
 
 @pytest.mark.parametrize("kind", ["fork", "spawn"])
-def test_children_of_multiprocessing_that_leave_without_atexit(kind, collector, tmp_path):
+def test_ex_02_children_of_multiprocessing_that_leave_without_atexit(kind, collector, tmp_path):
     (tmp_path / "program.py").write_text(PROCESSES, encoding="utf-8")
     done = run([sys.executable, "program.py", kind], environment(collector.url), tmp_path)
     assert (done.stderr, done.returncode) == ("", 0)
@@ -136,11 +137,11 @@ def test_workers_of_gunicorn_with_a_preloaded_app(collector, tmp_path):
 def test_a_child_of_a_parent_whose_grpc_connection_is_open():
     taken: list[str] = []
 
-    def take(spans):
-        taken.extend(span.name for span in spans)
-        return True
+    def take(decoded):
+        taken.extend(span.name for span in decoded.spans)
+        return ""
 
-    receiver = Receiver("127.0.0.1:0", take, max_message_bytes=1 << 20)
+    receiver = GrpcReceiver(Listener("127.0.0.1:0"), take, max_message_bytes=1 << 20)
     try:
         sent = "assert llmlat_otel.flush()\n"
         variables = environment(f"http://{receiver.address}", OTEL_EXPORTER_OTLP_PROTOCOL="grpc")

@@ -59,8 +59,7 @@ class Loop:
 
     def last_words(self) -> str:
         """The end of what each process has logged."""
-        logs = sorted([*self.folder.glob("*.err"), *self.folder.glob("*.out")])
-        return "\n".join(f"── {each.name}\n{_end_of(each)}" for each in logs)
+        return last_words(self.folder)
 
 
 @contextmanager
@@ -78,7 +77,7 @@ def running_loop(folder: Path, *options: str, overlays: Sequence[str] = ()) -> I
     addresses = Addresses.free()
     entrance, storage = collector(addresses, folder / "queue"), jaeger(addresses)
     with Children(folder) as children:
-        middle = children.start("processor", processor(addresses, *options))
+        middle = children.start("processor", processor(addresses, folder / "processor", *options))
         last = children.start("jaeger", storage.command, **storage.environment)
         last.healthy(storage.ready)
         middle.listening(addresses.processor)
@@ -87,6 +86,12 @@ def running_loop(folder: Path, *options: str, overlays: Sequence[str] = ()) -> I
         first = children.start("collector", command, **entrance.environment)
         first.healthy(entrance.ready)
         yield Loop(addresses, folder)
+
+
+def last_words(folder: Path) -> str:
+    """The end of what each process has logged in a folder."""
+    logs = sorted([*folder.glob("*.err"), *folder.glob("*.out")])
+    return "\n".join(f"── {each.name}\n{_end_of(each)}" for each in logs)
 
 
 def _whole(spans: list[Stored]) -> list[Stored]:

@@ -28,6 +28,7 @@ import (
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckv2extension"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/groupbytraceprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/probabilisticsamplerprocessor"
 )
 
 func factories() (factories otelcol.Factories, err error) {
@@ -44,6 +45,7 @@ func factories() (factories otelcol.Factories, err error) {
 	}
 	if factories.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
 		batchprocessor.NewFactory(), memorylimiterprocessor.NewFactory(), groupbytraceprocessor.NewFactory(),
+		probabilisticsamplerprocessor.NewFactory(),
 	); err != nil {
 		return factories, err
 	}
