@@ -5,6 +5,14 @@ from __future__ import annotations
 import re
 
 from llmlat_processor.edges.exporter import NO_ROOM, SHUTDOWN
+from llmlat_processor.edges.receiver import (
+    POSTPONED,
+    SIGNALS,
+    UNAUTHORIZED,
+    UNDECODABLE,
+    UNFINISHED,
+)
+from llmlat_processor.edges.receiver import TOO_LARGE as RECEIVED_TOO_LARGE
 from llmlat_processor.edges.retrying import GIVEN_UP, REFUSED, REJECTED, TOO_LARGE
 from llmlat_processor.service.explaining import UNEXPLAINED
 from llmlat_processor.service.handing_on import NO_DESTINATION
@@ -27,6 +35,13 @@ def test_each_reason_why_a_span_is_lost_is_told() -> None:
     reasons = {REJECTED, REFUSED, TOO_LARGE, GIVEN_UP, NO_ROOM, SHUTDOWN}
     _, table = METRICS.split("### Why spans are lost")
     assert {reason for reason in reasons if f"\n| {reason} | " not in table} == set()
+
+
+def test_each_kind_of_request_without_spans_is_told() -> None:
+    kinds = {POSTPONED, RECEIVED_TOO_LARGE, UNFINISHED, UNDECODABLE, UNAUTHORIZED}
+    _, table = METRICS.split("### Requests without spans")
+    assert {kind for kind in kinds if f"\n| {kind} | " not in table} == set()
+    assert f"\n| {', '.join(SIGNALS)} | " in table
 
 
 def test_each_reason_why_a_span_goes_on_as_it_came_is_told() -> None:

@@ -31,6 +31,9 @@ from llmlat_processor.settings import JournalSettings
 _SPARE_BYTES: Final = 16 << 20
 """Free space in the file that is not worth giving back."""
 
+_PARTS: Final = 20
+"""The last of so many parts is room for what is large."""
+
 _PAGES_BACK: Final = 512
 """How many pages are given back at a time: nobody waits long for the lock."""
 
@@ -86,6 +89,11 @@ class Journal:
     def is_healthy(self) -> bool:
         """Whether the last write succeeded; being full is no fault."""
         return not self._fault
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a request of a usual size has no room any more."""
+        return self._held_bytes * _PARTS >= self._settings.max_bytes * (_PARTS - 1)
 
     @property
     def fault(self) -> str:

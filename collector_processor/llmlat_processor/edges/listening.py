@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import resource
 import socket
 from typing import Final
@@ -32,9 +33,19 @@ def listening_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise OSError(
             error.errno,
-            f"cannot listen on {host}:{port}: {error.strerror}; stop what listens there (a "
-            f"collector, another llmlat?) or choose another port, such as {host}:0 for a free one",
+            f"cannot listen on {host}:{port}: {error.strerror}; {_way_out(host, error)}",
         ) from error
+
+
+def _way_out(host: str, error: OSError) -> str:
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "ports below 1024 are for root; choose another one"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is no address of this machine"
+    return (
+        "stop what listens there (a collector, another llmlat?) or choose another port, such as "
+        f"{host}:0 for a free one"
+    )
 
 
 def most_connections(wanted: int, share: float) -> int:

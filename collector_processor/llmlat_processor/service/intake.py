@@ -146,6 +146,8 @@ class Intake:
             return REPLAYING
         if self._journal is not None and not self._journal.is_healthy:
             return "the journal cannot be written"
+        if self._journal is not None and self._journal.is_full:
+            return "the journal is full"
         return "" if self._has_room() else FULL
 
     def stop(self) -> None:

@@ -122,6 +122,16 @@ def test_a_full_journal_says_so_and_is_not_ill(path: Path) -> None:
         journal.append(b"four", 1)
 
 
+def test_it_is_full_before_the_last_byte_and_not_when_that_is_settled(path: Path) -> None:
+    with closing(Journal(path, JournalSettings(max_bytes=100))) as journal:
+        journal.append(b"x" * 94, 1)
+        assert not journal.is_full
+        last = journal.append(b"x", 1)
+        assert journal.is_full
+        journal.settle({last: [0]})
+        assert not journal.is_full
+
+
 def test_a_closed_journal_takes_nothing_and_closing_again_is_nothing(path: Path) -> None:
     journal = Journal(path, SETTINGS)
     batch = journal.append(b"one", 1)

@@ -14,7 +14,7 @@ import urllib3
 from llmlat_processor.edges.grpc_receiver import GrpcReceiver
 from llmlat_processor.edges.journal import Journal
 from llmlat_processor.service.doors import Doors
-from llmlat_processor.service.intake import FULL, Intake
+from llmlat_processor.service.intake import FULL, REPLAYING, Intake
 from llmlat_processor.settings import JournalSettings, Settings
 from llmlat_processor.window import Released, Window
 from llmlat_processor.wire import WireSpan, decode
@@ -104,6 +104,16 @@ def test_without_room_nothing_is_accepted_and_nothing_kept(journal: Journal) -> 
         assert one.why_not_ready() == FULL
 
     assert (one.accepted, one.waiting_bytes, journal.batches) == (0, 0, 0)
+
+
+def test_with_a_journal_that_is_full_nobody_should_send_anything(tmp_path: Path) -> None:
+    content = request([span(1)]).SerializeToString()
+    full = Journal(tmp_path / "journal", JournalSettings(max_bytes=len(content)))
+    full.append(content, 1, sent=True)
+    with intake(full) as (one, _):
+        until(lambda: one.why_not_ready() != REPLAYING)
+        assert one.why_not_ready() == "the journal is full"
+    full.close()
 
 
 def test_what_the_journal_cannot_take_leaves_its_room_to_others(tmp_path: Path) -> None:
