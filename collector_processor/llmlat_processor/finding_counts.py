@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from llmlat_processor.metrics.series import labelled
 from llmlat_processor.model import ExplainedTrace, Finding, Span
-from llmlat_processor.model.counts import FindingCount
+from llmlat_processor.model.counts import FindingCount, in_order
 from llmlat_processor.model.families import OVERFLOW as OVER
 from llmlat_processor.model.families import Exemplar, Family, Labels, Number
 from llmlat_processor.written import cut
@@ -50,10 +50,8 @@ class FindingCounts:
 
     def rows(self) -> list[FindingCount]:
         """All counters: kind by kind, the greatest first."""
-        order = {kind: place for place, kind in enumerate(FindingKind)}
         counts = list(self._counts.items())  # at once: another thread may be counting
-        found = (FindingCount(*key, count) for key, count in counts)
-        return sorted(found, key=lambda row: (order[row.kind], -row.total, row[1:3]))
+        return in_order(FindingCount(*key, count) for key, count in counts)
 
     def family(self, start_ns: int) -> Family:
         """The same as a metric: one series for all that is over, of whatever kind."""

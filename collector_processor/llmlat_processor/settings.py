@@ -205,7 +205,6 @@ class Settings:
         max_message_bytes: largest request that is accepted, after decompression.
         waiting_bytes: most that may wait to be looked at; above it exporters are asked to retry.
         tick_s: how often, in seconds, the window is asked for what is complete.
-        delivery: how spans are sent on, where they are.
         views: what is added to them.
     """
 
@@ -213,7 +212,6 @@ class Settings:
     max_message_bytes: int = 64 * MIB
     waiting_bytes: int = 64 * MIB
     tick_s: float = 0.25
-    delivery: Delivery = Delivery()
     views: Views = Views()
 
 

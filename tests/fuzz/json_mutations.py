@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from random import Random
 from typing import Final
 
@@ -46,12 +47,17 @@ def mutated(tree: Json, random: Random) -> bytes:
     return written
 
 
+def _value(random: Random) -> Json:
+    """One for this tree alone, since it may be damaged further there."""
+    return deepcopy(random.choice(_VALUES))
+
+
 # ── Of objects ───────────────────────────────────────────────────────────────────────────────────
 
 
 def other_value(random: Random, node: dict[str, Json]) -> None:
     if node:
-        node[random.choice([*node])] = random.choice(_VALUES)
+        node[random.choice([*node])] = _value(random)
 
 
 def other_key(random: Random, node: dict[str, Json]) -> None:
@@ -72,7 +78,7 @@ def dropped(random: Random, node: dict[str, Json]) -> None:
 
 
 def added(random: Random, node: dict[str, Json]) -> None:
-    node[random.choice(_KEYS)] = random.choice(_VALUES)
+    node[random.choice(_KEYS)] = _value(random)
 
 
 def in_a_list(random: Random, node: dict[str, Json]) -> None:

@@ -6,7 +6,6 @@ import json
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from random import Random
 from typing import Final, NamedTuple
@@ -25,6 +24,7 @@ from tests.fuzz.oracle import (
 )
 from tests.fuzz.passing import Neighbour, Way, faults_of_passing
 from tests.fuzz.sound import sound_request
+from tests.seeded import Fault, Tally
 
 CORPUS: Final = 64
 """Sound requests that are damaged; there are as many neighbours."""
@@ -34,27 +34,6 @@ _SOUND: Final = 0.2
 """How many of the JSON documents are sound, and only written otherwise."""
 
 _Wrong = Iterator[tuple[str, str]]
-
-
-class Fault(NamedTuple):
-    """What does not hold of the request of one seed."""
-
-    check: str
-    seed: int
-    what: str
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a stretch of seeds has come to."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    faults: list[Fault] = field(default_factory=list)
-
-    def add(self, other: Tally) -> None:
-        """Take in another's."""
-        self.counts.update(other.counts)
-        self.faults = sorted([*self.faults, *other.faults], key=lambda fault: fault.seed)
 
 
 class _World(NamedTuple):

@@ -13,7 +13,7 @@ import pytest
 
 from llmlat_processor.wire import json_fields, protobuf, sharding, values
 from tests.fuzz import json_mutations, protobuf_mutations
-from tests.fuzz.__main__ import GOALS, main
+from tests.fuzz.__main__ import COMMAND, GOALS
 from tests.fuzz.json_writing import tree_of, varied
 from tests.fuzz.protobuf_fields import joined, split
 from tests.fuzz.rounds import fuzz, request_of
@@ -35,8 +35,17 @@ def test_a_stretch_of_damaged_requests_harms_nobody() -> None:
 
 
 def test_a_request_is_made_of_its_seed_alone() -> None:
-    assert [request_of(seed) for seed in range(50)] == [request_of(seed) for seed in range(50)]
-    assert len({request_of(seed) for seed in range(50)}) == 50
+    requests = [request_of(seed) for seed in SEVERAL]
+    assert [request_of(seed) for seed in reversed(SEVERAL)] == requests[::-1]
+    assert len({*requests[:50]}) == 50
+
+
+def test_what_damages_one_document_stays_whole_for_the_next() -> None:
+    """Put in as it was, and damaged there, it became part of itself after some 100,000 of them."""
+    document, whole = json.dumps(tree_of(SOUND[0])), repr(json_mutations._VALUES)
+    for seed in range(3_000):
+        json_mutations.mutated(json.loads(document), Random(seed))
+    assert repr(json_mutations._VALUES) == whole
 
 
 def _trust_all(patch: pytest.MonkeyPatch) -> None:
@@ -128,7 +137,7 @@ def test_a_json_document_in_any_way_is_other_text(seed: int) -> None:
 
 
 def test_the_command_ends_with_its_goals(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--requests", "40", "--seed", "7", "--jobs", "1"]) == 0
+    assert COMMAND.run(["--requests", "40", "--seed", "7", "--jobs", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-len(GOALS) - 1 :] == [
         "goal fuzz-requests 40 40 met",
@@ -141,7 +150,7 @@ def test_the_command_shows_how_to_have_a_fault_again(
 ) -> None:
     fuzz(range(1))
     _take_any_id(monkeypatch)
-    assert main(["--requests", "200", "--jobs", "1", "--faults", "1"]) == 1
+    assert COMMAND.run(["--requests", "200", "--jobs", "1", "--faults", "1"]) == 1
     told = capsys.readouterr().out
     assert "  again: python -m tests.fuzz --seed " in told
     assert any(line.startswith("goal fuzz-kept-") for line in told.splitlines() if "short" in line)

@@ -11,8 +11,8 @@ import grpc  # type: ignore[import-untyped]
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
 
 from llmlat_processor.model import INTERNAL
-from llmlat_processor.service import Processor, forward
-from llmlat_processor.settings import INLINE, Delivery, Settings
+from llmlat_processor.service import Processor
+from llmlat_processor.settings import INLINE, Delivery, Deployment, Destination, Listener, Settings
 from llmlat_processor.views.jaeger_warnings import WARNINGS
 from llmlat_processor.window import Limits
 from llmlat_processor.written import OWN_SCOPE
@@ -23,20 +23,26 @@ from tests.llmlat_processor.sink import SERVICE as EXPORT_SERVICE
 from tests.llmlat_processor.sink import Sink
 
 METHOD = f"/{EXPORT_SERVICE}/Export"
-AT_ONCE = replace(
-    INLINE,
-    window=Limits(idle_ns=0, grace_ns=0),
-    tick_s=0.01,
-    delivery=Delivery(first_retry_s=0.001, longest_retry_s=0.002),
-)
+AT_ONCE = replace(INLINE, window=Limits(idle_ns=0, grace_ns=0), tick_s=0.01)
 PATIENT = replace(AT_ONCE, window=Limits())
+QUICK = Delivery(first_retry_s=0.001, longest_retry_s=0.002)
 MADE_FOR_ONE_ROW = 2
 """The lane of a root that is one section: its own root and that section."""
 
 
+def forward(
+    listen: str, destination: str, settings: Settings = AT_ONCE, delivery: Delivery = QUICK
+) -> Processor:
+    """From one address to another, and nothing on disk."""
+    spans = Destination(destination, delivery=delivery)
+    return Processor(Deployment(grpc=Listener(listen), spans=spans, settings=settings))
+
+
 @contextmanager
-def forwarding(destination: Sink, settings: Settings = AT_ONCE) -> Iterator[Processor]:
-    processor = forward("127.0.0.1:0", destination.address, settings=settings)
+def forwarding(
+    destination: Sink, settings: Settings = AT_ONCE, delivery: Delivery = QUICK
+) -> Iterator[Processor]:
+    processor = forward("127.0.0.1:0", destination.address, settings, delivery)
     try:
         yield processor
     finally:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from llmlat_processor.edges.addresses import host_and_port, is_loopback
+from llmlat_processor.config.endpoints import is_loopback
+from llmlat_processor.edges.addresses import host_and_port
 from llmlat_processor.edges.exporter import SHUTDOWN, Counts
 from llmlat_processor.settings import Delivery
 from tests.llmlat_processor.relay import relay

@@ -26,6 +26,7 @@ from tests.llmlat_processor.forwarding import (
     MADE_FOR_ONE_ROW,
     OURS,
     PATIENT,
+    QUICK,
     assert_balanced,
     forwarding,
     lane_of,
@@ -260,7 +261,7 @@ def test_a_trace_that_we_fail_at_goes_on_as_it_came(caplog: pytest.LogCaptureFix
         return process(received, assumptions)
 
     with sink() as destination:
-        to = Destination(destination.address, delivery=PATIENT.delivery)
+        to = Destination(destination.address, delivery=QUICK)
         where = Deployment(grpc=Listener("127.0.0.1:0"), spans=to, settings=PATIENT)
         processor = Processor(where, explain)
         send(processor, span(1), span(2))

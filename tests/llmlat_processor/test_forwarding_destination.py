@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-from dataclasses import replace
 from threading import Event
 from typing import Any
 
@@ -12,7 +11,6 @@ import grpc  # type: ignore[import-untyped]
 import pytest
 
 from llmlat_processor.edges.grpc_receiver import GrpcReceiver
-from llmlat_processor.service import forward
 from llmlat_processor.settings import INLINE, Delivery, Settings
 from llmlat_processor.window import SECOND_NS
 from tests.llmlat_processor.forwarding import (
@@ -20,6 +18,7 @@ from tests.llmlat_processor.forwarding import (
     MADE_FOR_ONE_ROW,
     PATIENT,
     assert_balanced,
+    forward,
     forwarding,
     originals,
     send,
@@ -30,9 +29,8 @@ from tests.llmlat_processor.sink import failing, rejecting, saying, sink
 
 def test_nothing_that_is_sent_is_larger_than_the_peer_accepts() -> None:
     limit = 4_000
-    settings = replace(PATIENT, delivery=Delivery(request_bytes=limit))
     with sink() as destination:
-        with forwarding(destination, settings) as processor:
+        with forwarding(destination, PATIENT, Delivery(request_bytes=limit)) as processor:
             send(processor, *[span(number) for number in range(1, 60)])
         assert len(destination.requests) > 1
         assert max(map(len, destination.requests)) <= limit
@@ -66,8 +64,8 @@ def test_senders_are_asked_to_come_again_while_too_much_is_to_be_sent() -> None:
         assert go_on.wait(20)
         return saying(b"")(context)
 
-    settings = replace(AT_ONCE, delivery=Delivery(queue_bytes=1))
-    with sink(held_up) as destination, forwarding(destination, settings) as processor:
+    small = Delivery(queue_bytes=1)
+    with sink(held_up) as destination, forwarding(destination, AT_ONCE, small) as processor:
         send(processor, span(1))
         destination.wait_for_requests(1)
         with pytest.raises(grpc.RpcError, match="too many spans are waiting") as raised:
@@ -82,7 +80,6 @@ def test_senders_are_asked_to_come_again_while_too_much_is_to_be_sent() -> None:
 def test_a_second_interrupt_ends_it_at_once_with_the_books_in_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings = replace(PATIENT, delivery=Delivery(drain_s=1_000))
     stop = GrpcReceiver.stop
     interrupts = [KeyboardInterrupt]
 
@@ -93,7 +90,7 @@ def test_a_second_interrupt_ends_it_at_once_with_the_books_in_order(
 
     with sink() as nowhere:
         address = nowhere.address
-    processor = forward("127.0.0.1:0", address, settings=settings)
+    processor = forward("127.0.0.1:0", address, PATIENT, Delivery(drain_s=1_000))
     send(processor, span(1), span(2))
     monkeypatch.setattr(GrpcReceiver, "stop", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -131,7 +128,7 @@ def test_what_is_no_destination_is_refused(destination: str, words: str) -> None
 @pytest.mark.parametrize("form", ["{}", "http://{}", "http://{}/"])
 def test_a_destination_may_be_given_as_an_endpoint(form: str) -> None:
     with sink() as destination:
-        processor = forward("127.0.0.1:0", form.format(destination.address), settings=AT_ONCE)
+        processor = forward("127.0.0.1:0", form.format(destination.address))
         assert processor.destination == destination.address
         assert processor.is_connected(20)
         processor.stop()
@@ -157,4 +154,4 @@ def test_it_has_not_ended_until_it_is_stopped_or_fails() -> None:
 def test_somebody_waits_so_it_holds_no_longer_than_a_minute() -> None:
     assert INLINE.window.hold_max_ns == 60 * SECOND_NS
     assert Settings().window.hold_max_ns > INLINE.window.hold_max_ns
-    assert INLINE.delivery.request_bytes < 4 << 20
+    assert Delivery().request_bytes < 4 << 20

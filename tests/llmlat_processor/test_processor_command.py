@@ -201,7 +201,6 @@ def test_options_reach_the_service(home: Path, monkeypatch: pytest.MonkeyPatch) 
     assert settings.views == Views(lane=False, jaeger_warnings=True, explained=Explained.GENAI)
     assert settings.window.idle_ns == SECOND_NS // 2
     assert settings.window.hold_max_ns == 10 * SECOND_NS
-    assert settings.delivery == INLINE.delivery
 
 
 def test_options_say_how_it_stands_among_others(

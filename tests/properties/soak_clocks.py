@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
-import os
-import signal
 import sys
 import traceback
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from bench.progress import Progress
+from llmlat_processor.garbage import relax_collector
 from llmlat_semconv.values import FindingKind
 from tests.properties.clock_checks import ALWAYS, IN_TURN, aligned
 from tests.properties.clock_plants import (
@@ -26,9 +20,9 @@ from tests.properties.clock_plants import (
     planted_world,
 )
 from tests.properties.clock_shapes import grown_world
+from tests.seeded import Command, Fault, Tally, clean, goal
 
 TRACES: Final = 100_000
-CHUNK: Final = 250
 PLANTED_EVERY: Final = 20
 """Of so many worlds, one is made again with something impossible in it, and one with lies."""
 
@@ -56,27 +50,6 @@ examples:
 Ends with one line per goal, `goal NAME VALUE LIMIT met|short`; the exit status is 1 where a
 property does not hold, and 130 after Ctrl-C.
 """
-
-
-class Fault(NamedTuple):
-    """What does not hold of the world of one seed."""
-
-    check: str
-    seed: int
-    what: str
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a stretch of seeds has come to."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    faults: list[Fault] = field(default_factory=list)
-
-    def add(self, other: Tally) -> None:
-        """Take in another's."""
-        self.counts.update(other.counts)
-        self.faults = sorted([*self.faults, *other.faults], key=lambda fault: fault.seed)
 
 
 def soak(seeds: range) -> Tally:
@@ -137,67 +110,7 @@ def _check_lies(seed: int, tally: Tally) -> None:
 # ── The command ──────────────────────────────────────────────────────────────────────────────────
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Soak, and say what was found; the exit status."""
-    asked = _parser().parse_args(arguments)
-    seeds = range(asked.seed, asked.seed + asked.traces)
-    tally, progress = Tally(), Progress()
-    is_whole = False
-    try:
-        for part in _parts(seeds, asked.jobs):
-            tally.add(part)
-            done = tally.counts["traces"]
-            progress.note(f"{done:,} of {asked.traces:,} traces, {len(tally.faults)} faults")
-        is_whole = True
-    except KeyboardInterrupt:
-        pass
-    progress.note("")
-    print("\n".join(_report(tally, asked.traces, asked.faults)))
-    if not is_whole:
-        print("stopped before its end", file=sys.stderr)
-        return 130
-    return 1 if tally.faults else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.properties.soak_clocks",
-        description="Hold the clocks of random traces to the truth that these were made of.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--traces", type=_positive, default=TRACES, metavar="N", help="how many")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the first one")
-    cores = os.cpu_count() or 1
-    parser.add_argument("--jobs", type=_positive, default=cores, metavar="N", help="processes")
-    parser.add_argument(
-        "--faults", type=_positive, default=5, metavar="N", help="how many of each kind are shown"
-    )
-    return parser
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
-
-
-def _parts(seeds: range, jobs: int) -> Iterator[Tally]:
-    chunks = [seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)]
-    if jobs == 1 or len(chunks) == 1:
-        yield from map(soak, chunks)
-        return
-    with multiprocessing.Pool(jobs, initializer=_ignore_interrupts) as pool:
-        yield from pool.imap(soak, chunks)
-
-
-def _ignore_interrupts() -> None:
-    """Ctrl-C goes to every process of a terminal; the first one ends the others."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _report(tally: Tally, asked: int, shown: int) -> Iterator[str]:
+def _report(tally: Tally, asked: int, shown: Sequence[str]) -> Iterator[str]:
     counts = tally.counts
     yield (
         f"{counts['traces']:,} traces: {counts['operations']:,} operations,"
@@ -208,29 +121,25 @@ def _report(tally: Tally, asked: int, shown: int) -> Iterator[str]:
         + ", ".join(f"{check} {counts[f'{check} checked']:,}" for check in (*ALWAYS, *IN_TURN))
         + f"; {counts['lying']:,} with stamps that lie"
     )
-    yield from _shown(tally.faults, shown)
-    yield _goal("clock-traces", counts["traces"], asked, is_met=counts["traces"] >= asked)
-    for name, checks in GOALS.items():
-        value = sum(fault.check in checks for fault in tally.faults)
-        yield _goal(name, value, 0, is_met=value == 0)
+    yield from shown
+    yield goal("clock-traces", counts["traces"], asked, is_met=counts["traces"] >= asked)
+    yield from clean(tally, GOALS)
     for kind in KINDS:
         planted, found = counts[f"{kind.value} planted"], counts[f"{kind.value} found"]
-        yield _goal(f"planted-{kind.value}", found, planted, is_met=found == planted)
+        yield goal(f"planted-{kind.value}", found, planted, is_met=found == planted)
 
 
-def _goal(name: str, value: int, limit: int, *, is_met: bool) -> str:
-    return f"goal {name} {value} {limit} {'met' if is_met else 'short'}"
-
-
-def _shown(faults: Iterable[Fault], most: int) -> Iterator[str]:
-    """The first faults of each kind, and how to have each again."""
-    seen: Counter[str] = Counter()
-    for check, seed, what in faults:
-        seen[check] += 1
-        if seen[check] <= most:
-            yield f"\n{check}, seed {seed}: {what}"
-            yield f"  again: python -m tests.properties.soak_clocks --seed {seed} --traces 1"
+COMMAND: Final = Command(
+    module="tests.properties.soak_clocks",
+    what="traces",
+    description="Hold the clocks of random traces to the truth that these were made of.",
+    examples=EXAMPLES,
+    amount=TRACES,
+    work=soak,
+    start=relax_collector,
+    report=_report,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(COMMAND.run())

@@ -224,7 +224,7 @@ def test_a_proof_is_believed_only_where_all_of_it_is_true() -> None:
 
 
 def test_the_soak_counts_and_passes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert soak_clocks.main(["--traces", "60", "--jobs", "1"]) == 0
+    assert soak_clocks.COMMAND.run(["--traces", "60", "--jobs", "1"]) == 0
     said = capsys.readouterr().out
     assert "goal clock-traces 60 60 met" in said
     assert "goal planted-negative_transit 1 1 met" in said
@@ -235,7 +235,10 @@ def test_the_soak_says_how_to_see_a_fault_again(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(ALWAYS, "truth", lambda *_: ["made up"])
-    assert soak_clocks.main(["--traces", "2", "--seed", "7", "--jobs", "1", "--faults", "1"]) == 1
+    assert (
+        soak_clocks.COMMAND.run(["--traces", "2", "--seed", "7", "--jobs", "1", "--faults", "1"])
+        == 1
+    )
     said = capsys.readouterr().out
     assert "truth, seed 7: made up" in said
     assert "--seed 7 --traces 1" in said
@@ -245,5 +248,5 @@ def test_the_soak_says_how_to_see_a_fault_again(
 
 def test_the_soak_refuses_no_traces(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        soak_clocks.main(["--traces", "0"])
+        soak_clocks.COMMAND.run(["--traces", "0"])
     assert "0 is less than 1" in capsys.readouterr().err

@@ -192,7 +192,7 @@ def _deployment(configuration: Configuration, state: Path | None) -> Deployment:
         http=_listener(receivers.http),
         spans=spans,
         derived=_destination(there.derived),
-        settings=_settings(configuration, INLINE.delivery if spans is None else spans.delivery),
+        settings=_settings(configuration),
         journal=_journal(configuration.journal) if has_journal(configuration) else None,
         state=configuration.state.directory or state,
         metering=_metering(configuration),
@@ -246,7 +246,7 @@ def _delivery(block: DestinationBlock) -> Delivery:
     )
 
 
-def _settings(configuration: Configuration, delivery: Delivery) -> Settings:
+def _settings(configuration: Configuration) -> Settings:
     window, views = configuration.window, configuration.views
     limits = replace(
         INLINE.window,
@@ -266,7 +266,6 @@ def _settings(configuration: Configuration, delivery: Delivery) -> Settings:
         window=limits,
         max_message_bytes=configuration.receivers.max_message_size,
         waiting_bytes=window.max_waiting,
-        delivery=delivery,
         views=Views(
             lane=views.lane,
             annotations=views.annotations,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
+from llmlat_processor.config.endpoints import LOOPBACK
 from llmlat_processor.settings import Destination, Protocol
-
-LOOPBACK: Final = "127.0.0.1"
 
 _PLAIN: Final = "http://"
 _SECURE: Final = "https://"
@@ -58,15 +56,6 @@ def host_and_port(address: str) -> tuple[str, int]:
     if ":" in host and not (host.startswith("[") and host.endswith("]")):
         raise ValueError(f"{address!r} is not an address like [::1]:4317, with brackets")
     return host or LOOPBACK, int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine by its very name."""
-    bare = host.strip("[]")
-    try:
-        return ipaddress.ip_address(bare).is_loopback
-    except ValueError:
-        return bare == "localhost" or bare.endswith(".localhost")
 
 
 def endpoint_of(destination: Destination) -> Endpoint:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from llmlat_processor.edges.addresses import Endpoint, is_loopback
+from llmlat_processor.config.endpoints import is_loopback
+from llmlat_processor.edges.addresses import Endpoint
 from llmlat_processor.settings import Compression, Destination
 
 _NAME: Final = re.compile(r"[a-z0-9_.-]+")

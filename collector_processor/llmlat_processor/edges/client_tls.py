@@ -30,6 +30,7 @@ def context_of(tls: ClientTls) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=tls.authorities)
     except OSError as error:  # SSLError is one
         raise _unusable("the authorities", tls.authorities, error) from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2  # some systems leave it to their own policy
     if (tls.certificate is None) is not (tls.key is None):
         raise ValueError("TLS needs a certificate and its key, or neither of them")
     if tls.certificate is not None:

@@ -9,7 +9,8 @@ from typing import Final, Protocol
 
 import grpc  # type: ignore[import-untyped]
 
-from llmlat_processor.edges.addresses import Endpoint, endpoint_of, is_loopback
+from llmlat_processor.config.endpoints import is_loopback
+from llmlat_processor.edges.addresses import Endpoint, endpoint_of
 from llmlat_processor.edges.answers import retry_info_s, taken
 from llmlat_processor.edges.client_headers import client_headers, compresses_to
 from llmlat_processor.edges.client_tls import SYSTEM, credentials_of

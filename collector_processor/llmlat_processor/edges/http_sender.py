@@ -20,7 +20,8 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
-from llmlat_processor.edges.addresses import Endpoint, endpoint_of, is_loopback
+from llmlat_processor.config.endpoints import is_loopback
+from llmlat_processor.edges.addresses import Endpoint, endpoint_of
 from llmlat_processor.edges.answers import retry_after_s, said, taken
 from llmlat_processor.edges.client_headers import client_headers, compresses_to
 from llmlat_processor.edges.client_tls import SYSTEM, context_of

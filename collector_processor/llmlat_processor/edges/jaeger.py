@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
 
-from llmlat_processor.edges.addresses import is_loopback
+from llmlat_processor.config.endpoints import is_loopback
 from llmlat_processor.jaeger_address import PORT, Address
 from llmlat_processor.wire.jaeger_fields import saying
 

@@ -20,6 +20,7 @@ def tls_context(tls: ServerTls) -> ssl.SSLContext:
         OSError: a file cannot be used; the message names it and says what to do.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2  # some systems leave it to their own policy
     context.set_alpn_protocols(_ALPN)
     for path in filter(None, (tls.certificate, tls.key, tls.client_authorities)):
         _read(path)  # OpenSSL's own error names no file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from llmlat_semconv.values import FindingKind
@@ -21,3 +22,9 @@ class FindingCount(NamedTuple):
     caller: str
     callee: str
     total: int
+
+
+def in_order(rows: Iterable[FindingCount]) -> list[FindingCount]:
+    """Kind by kind, the greatest first."""
+    order = {kind: place for place, kind in enumerate(FindingKind)}
+    return sorted(rows, key=lambda row: (order[row.kind], -row.total, row[1:3]))

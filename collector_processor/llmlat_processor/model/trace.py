@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from llmlat_processor.model.clocks import NO_CLOCKS, Clocks, Interval, Message
 from llmlat_processor.model.spans import Span
 from llmlat_semconv.values import FindingKind
-
-if TYPE_CHECKING:
-    from llmlat_processor.facts import Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +95,8 @@ class AlignedTrace:
         resolutions_ns: per domain, the granularity of its stamps.
         clocks: what is known of the offsets between domains.
         findings: what the clocks show to be wrong.
-        facts: what was read of operations on the way, by their index. Whoever goes on with it may
-            change it, and so takes it out; what is not there is read anew.
+        facts: what was read of operations on the way (`facts.Facts`), by their index. Whoever
+            goes on with it may change it, and so takes it out; what is not there is read anew.
     """
 
     trace: Trace
@@ -110,4 +106,4 @@ class AlignedTrace:
     resolutions_ns: Mapping[str, int]
     clocks: Clocks = NO_CLOCKS
     findings: tuple[Finding, ...] = ()
-    facts: dict[int, Facts | None] = field(default_factory=dict, repr=False, compare=False)
+    facts: Mapping[int, object] = field(default_factory=dict, repr=False, compare=False)

@@ -20,7 +20,7 @@ class Errand(NamedTuple):
     """
 
     every_s: float
-    do: Callable[[], None]
+    do: Callable[[], object]
 
 
 class Errands:
@@ -50,7 +50,7 @@ class Errands:
             due_s[next_one] = time.monotonic() + next_one.every_s
 
 
-def _done(errand: Callable[[], None]) -> None:
+def _done(errand: Callable[[], object]) -> None:
     try:
         errand()
     except Exception:

@@ -38,7 +38,7 @@ from llmlat_processor.service.intake import Intake
 from llmlat_processor.service.outgoing import Preparation
 from llmlat_processor.service.settling import Settling
 from llmlat_processor.service.telemetry import Telemetry, usage_now
-from llmlat_processor.settings import INLINE, Deployment, Destination, Listener, Settings
+from llmlat_processor.settings import Deployment
 from llmlat_processor.window import Why
 
 JOURNAL: Final = "journal.sqlite"
@@ -50,40 +50,20 @@ SAVED_EVERY_S: Final = 60.0
 _logger = logging.getLogger("llmlat_processor")
 
 
-def processor(deployment: Deployment, explain: Explain = process) -> Processor:
-    """Receive OTLP in this process, and send on what this says.
-
-    Args:
-        deployment: where from and where to, limits, and what is added.
-        explain: the pipeline.
-
-    Raises:
-        OSError: an address or the journal cannot be had; the message says what to do.
-        ValueError: one of them is not a host and a port, or spans would go round in a circle.
-    """
-    return Processor(deployment, explain)
-
-
-def forward(listen: str, destination: str, *, settings: Settings = INLINE) -> Processor:
-    """Receive OTLP over gRPC at one address, and send it on to another: nothing is kept on disk.
-
-    Args:
-        listen: `host:port`; no host is loopback, port 0 any free one.
-        destination: `host:port` of an OTLP receiver; it need not be there yet.
-        settings: limits, and what is added.
-
-    Raises:
-        OSError: the address cannot be had; the message says what to do.
-        ValueError: one of them is not a host and a port, or both are the same.
-    """
-    spans = Destination(destination, delivery=settings.delivery)
-    return processor(Deployment(grpc=Listener(listen), spans=spans, settings=settings))
-
-
 class Processor:
-    """Receivers, a pipeline and exporters at work; made by `processor`."""
+    """Receivers, a pipeline and exporters at work, from the moment it is made."""
 
-    def __init__(self, deployment: Deployment, explain: Explain) -> None:
+    def __init__(self, deployment: Deployment, explain: Explain = process) -> None:
+        """Receive OTLP in this process, and send on what this says.
+
+        Args:
+            deployment: where from and where to, limits, and what is added.
+            explain: the pipeline.
+
+        Raises:
+            OSError: an address or the journal cannot be had; the message says what to do.
+            ValueError: one of them is not a host and a port, or spans would go round in a circle.
+        """
         check_circles(deployment)
         self._deployment = deployment
         self._started_s = time.monotonic()
@@ -269,14 +249,9 @@ class Processor:
     def _chores(self) -> Sequence[Errand]:
         chores = [Errand(SAVED_EVERY_S, self._clocks.save)]
         if self._journal is not None:
-            journal = self._journal
-            chores.append(Errand(PROBED_EVERY_S, lambda: _probe(journal)))
+            # What could not be written is tried again, whether or not somebody sends something.
+            chores.append(Errand(PROBED_EVERY_S, self._journal.probe))
         return chores
-
-
-def _probe(journal: Journal) -> None:
-    """What could not be written is tried again, whether or not somebody sends something."""
-    journal.probe()
 
 
 def _journal_of(deployment: Deployment) -> Journal | None:

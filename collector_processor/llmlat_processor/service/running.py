@@ -6,7 +6,7 @@ import resource
 from contextlib import suppress
 
 from llmlat_processor.service.circles import check_circles
-from llmlat_processor.service.processor import Processor, processor
+from llmlat_processor.service.processor import Processor
 from llmlat_processor.service.resharding import reshard
 from llmlat_processor.service.sharded import Sharded
 from llmlat_processor.settings import Deployment
@@ -26,7 +26,7 @@ def run(deployment: Deployment) -> Processor | Sharded:
     check_circles(deployment)
     if deployment.state is not None:
         reshard(deployment.state, deployment.workers, deployment.journal)
-    return Sharded(deployment) if deployment.workers > 1 else processor(deployment)
+    return Sharded(deployment) if deployment.workers > 1 else Processor(deployment)
 
 
 def _allow_connections() -> None:

@@ -26,7 +26,7 @@ from llmlat_processor.edges.addresses import endpoint_of
 from llmlat_processor.edges.receiver import REFUSED
 from llmlat_processor.metrics.own import Usage
 from llmlat_processor.metrics.series import merged
-from llmlat_processor.model.counts import FindingCount
+from llmlat_processor.model.counts import FindingCount, in_order
 from llmlat_processor.model.families import Family
 from llmlat_processor.model.status import Books, Status, together
 from llmlat_processor.service.circles import check_circles
@@ -124,9 +124,7 @@ class Sharded:
         for member in self._crew:
             for row in member.report(Ask.REPORT).found:
                 counts[row.kind, row.caller, row.callee] += row.total
-        order = {kind: place for place, kind in enumerate(FindingKind)}
-        rows = (FindingCount(*key, total) for key, total in counts.items())
-        return sorted(rows, key=lambda row: (order[row.kind], -row.total, row[1:3]))
+        return in_order(FindingCount(*key, total) for key, total in counts.items())
 
     def status(self) -> Status:
         """What all of them are at, added up."""

@@ -118,7 +118,6 @@ def test_every_key_has_its_effect() -> None:
             window=LIMITS,
             max_message_bytes=MIB,
             waiting_bytes=18 * MIB,
-            delivery=spans.delivery,
             views=Views(
                 lane=False, annotations=False, jaeger_warnings=True, explained=Explained.ALL
             ),

@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
 
 from llmlat_processor.edges.exporter import Exporter
-from llmlat_processor.service import handing_on, processor
+from llmlat_processor.service import Processor, handing_on
 from llmlat_processor.service.handing_on import HandingOn
 from llmlat_processor.service.releasing import (
     EXPLAINED_BEFORE,
@@ -204,7 +204,7 @@ def test_a_fault_of_the_worker_ends_the_work_and_is_raised_by_stop(
 ) -> None:
     monkeypatch.setattr(HandingOn, "_put", fail)
     with sink() as destination:
-        one = processor(inline(destination.address))
+        one = Processor(inline(destination.address))
         post(one, span(1))
         assert one.has_ended(WAIT_S)
         with pytest.raises(ZeroDivisionError):
@@ -215,7 +215,7 @@ def test_a_fault_of_the_worker_ends_the_work_and_is_raised_by_stop(
 
 def test_a_fault_of_an_exporter_ends_the_work_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Exporter, "_deliver", fail)
-    one = processor(inline(nobody()))
+    one = Processor(inline(nobody()))
     post(one, span(1))
     assert one.has_ended(WAIT_S)
     with pytest.raises(ZeroDivisionError):

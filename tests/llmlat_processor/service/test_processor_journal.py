@@ -14,7 +14,7 @@ from llmlat_processor.edges.journal import Journal
 from llmlat_processor.edges.receiver import Take
 from llmlat_processor.model import Assumptions, ExplainedTrace, Span
 from llmlat_processor.pipeline import process
-from llmlat_processor.service import intake, processor
+from llmlat_processor.service import Processor, intake
 from llmlat_processor.service.doors import Doors, Receiver
 from llmlat_processor.service.doors import opened as really_opened
 from llmlat_processor.service.processor import JOURNAL
@@ -175,7 +175,7 @@ def test_what_the_destination_refuses_for_good_is_not_kept(tmp_path: Path) -> No
 def test_a_journal_is_of_one_processor_alone(tmp_path: Path) -> None:
     deployment = inline(nobody(), tmp_path)
     with running(deployment), pytest.raises(OSError, match="another processor uses it"):
-        processor(deployment)
+        Processor(deployment)
 
 
 # ── Tap, and lanes that go elsewhere ─────────────────────────────────────────────────────────────

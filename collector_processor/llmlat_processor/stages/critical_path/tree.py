@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from llmlat_processor.facts import ENVELOPE_LABELS, LEAF_LABELS, Facts
 from llmlat_processor.model import (
@@ -313,7 +313,7 @@ def grow(aligned: AlignedTrace) -> Tree:
 
 
 def _read_facts(nodes: Sequence[Node], aligned: AlignedTrace) -> None:
-    phases, known = aligned.trace.phases, aligned.facts
+    phases, known = aligned.trace.phases, cast("dict[int, Facts | None]", aligned.facts)
     for position, node in enumerate(nodes):
         if node.span.attributes or position in phases:
             node.facts = known.pop(position, None) or Facts(
