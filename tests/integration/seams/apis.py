@@ -157,10 +157,9 @@ def _served() -> net.Served:
 async def over_aiohttp(app: App) -> None:
     if not app.is_async:
         return
-    served = _served()
-    served.answers = [net.whole(net.COMPLETION), net.streamed(*net.CHUNKS)]
+    url = _served().url_of(net.whole(net.COMPLETION), net.streamed(*net.CHUNKS))
     async with openai.DefaultAioHttpClient(verify=net.NO_TLS) as http_client:
-        client = openai.AsyncOpenAI(base_url=served.url, api_key="k", http_client=http_client)
+        client = openai.AsyncOpenAI(base_url=url, api_key="k", http_client=http_client)
         app.say(await client.chat.completions.create(**ASK))
         await app.read(await client.chat.completions.create(**STREAM))
 
@@ -184,10 +183,9 @@ class _Aiohttp(httpx2.AsyncClient):
 async def by_aiohttp_itself(app: App) -> None:
     if not app.is_async:
         return
-    served = _served()
-    served.answers = [net.whole(net.COMPLETION)]
+    url = _served().url_of(net.whole(net.COMPLETION))
     async with _Aiohttp() as http_client:
-        client = openai.AsyncOpenAI(base_url=served.url, api_key="k", http_client=http_client)
+        client = openai.AsyncOpenAI(base_url=url, api_key="k", http_client=http_client)
         app.say(await client.chat.completions.create(**ASK), DONE)
 
 

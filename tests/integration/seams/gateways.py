@@ -207,12 +207,11 @@ def _served() -> net.Served:
 async def forwarded_by_aiohttp(app: App) -> None:
     if not app.is_async:
         return
-    served = _served()
     stream = net.streamed(*net.CHUNKS)
-    served.answers = [net.whole(net.COMPLETION), stream, stream[:-1]]
+    place = _served().url_of(net.whole(net.COMPLETION), stream, stream[:-1])
 
     async def forward(request: Request) -> Response:
-        url = f"{served.url}/chat/completions"
+        url = f"{place}/chat/completions"
         async with aiohttp.ClientSession(headers={"traceparent": CALLER}) as session:
             async with session.post(url, data=b"x") as answer:
                 app.say(answer.status, await answer.text(), answer.closed)

@@ -193,22 +193,24 @@ def async_client(network: Network, kind: Callable[..., Any] = httpx2.AsyncClient
 
 
 class Served(socketserver.ThreadingTCPServer):
-    """A server on loopback, for clients whose connections are their own to make.
-
-    Attributes:
-        answers: Of the connections to come.
-    """
+    """A server on loopback, for clients whose connections are their own to make."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Served)
-        self.answers: list[Answer] = []
+        self.answers: dict[str, list[Answer]] = {}
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+    def url_of(self, *answers: Answer) -> str:
+        """Where these are the answers of the requests to come.
+
+        Each time another place: what a client has left behind is answered late, and must not get
+        an answer of the next one.
+        """
+        place = f"/{len(self.answers)}/v1"
+        self.answers[place] = [*answers]
+        return f"http://127.0.0.1:{self.server_address[1]}{place}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Clients that go away are part of the tests."""
@@ -218,12 +220,14 @@ class _Served(socketserver.StreamRequestHandler):
     server: Served
 
     def handle(self) -> None:
-        answers, length = self.server.answers, 0
+        _, path, _ = self.rfile.readline().decode().split()
+        length = 0
         while (line := self.rfile.readline().strip()) != b"":
             name, _, value = line.partition(b":")
             length = int(value) if name.lower() == b"content-length" else length
         self.rfile.read(length)
-        for part in answers.pop(0):
+        place = next(place for place in self.server.answers if path.startswith(f"{place}/"))
+        for part in self.server.answers[place].pop(0):
             assert isinstance(part, bytes), "this network does not break"
             self.wfile.write(part)
             self.wfile.flush()

@@ -33,6 +33,9 @@ THREADS_DEADLINE_S = 1.0
 SPANS_DEADLINE_S = 0.1
 PROGRAM_DEADLINE_S = 2.0
 
+# Which phases are long enough for a span of their own must not be for the machine to say.
+PHASE_MIN, ALL_ARE_SPANS, NONE_IS_A_SPAN = "LLMLAT_PHASE_MIN", "0ms", "3600s"
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -229,6 +232,7 @@ class Trials:
             done: Called when the program is over.
         """
         self._renew()
+        os.environ[PHASE_MIN] = ALL_ARE_SPANS if run.is_async else NONE_IS_A_SPAN
         prepare()
         with _nothing_is_kept():
             return self.next(run, done)
