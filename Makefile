@@ -25,7 +25,7 @@ TYPED := $(wildcard src collector_processor semconv checks bench examples tests)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-jaeger example test test-integration test-page test-faults truth peers check format lint types imports rules contract fix semconv bench bench-pipeline soak soak-sdk soak-clocks fuzz coverage clean
+.PHONY: help demo demo-jaeger example test test-integration test-page test-faults test-engines truth peers engines check format lint types imports rules contract fix semconv bench bench-pipeline bench-engines soak soak-sdk soak-clocks fuzz coverage clean
 
 help: ## this list
 	@echo "llmlat-otel: where did the time of this LLM request go?"
@@ -43,14 +43,15 @@ demo: $(VENV)/.locked-demo ## one compound request on a real model, explained
 demo-jaeger: $(VENV)/.locked-demo peers ## the same into a real Jaeger behind a real Collector, until Ctrl-C
 	@$(BIN)/python examples/adviser/demo_jaeger.py $(if $(ENGINE),--engine $(ENGINE)) $(ARGS)
 
-example: $(VENV)/.locked-dev ## one of examples/, explained: NAME=one-import, manual-phases, fastapi-app, gateway-asgi
+example: $(VENV)/.locked-dev ## one of examples/, explained: NAME=one-import, manual-phases, fastapi-app, gateway-asgi, transformers, vllm
 	@$(BIN)/python examples/offline.py $(or $(NAME),one-import) $(ARGS)
 
 # ── For contributors ─────────────────────────────────────────────────────────────────────────────
 
-test: $(VENV)/.locked-dev $(VENV)/.locked-openai-1 ## every test but those of the three stages below
+test: $(VENV)/.locked-dev $(VENV)/.locked-openai-1 ## every test but those of the four stages below
 	@$(BIN)/python -m pytest $(ARGS)
 	@echo "The page in a browser: make test-page. The processor under faults: make test-faults."
+	@echo "A real vLLM: make test-engines."
 	@echo "The real Collector and Jaeger: make test-integration."
 
 test-integration: $(VENV)/.locked-dev peers ## through the real Collector and Jaeger
@@ -62,11 +63,17 @@ test-page: $(VENV)/.locked-dev ## the page in a real browser: needs Chromium (De
 test-faults: $(VENV)/.locked-dev ## the processor under what happens to it: root, faketime
 	@$(BIN)/python -m pytest -m faults $(ARGS)
 
+test-engines: $(VENV)/.locked-dev engines ## a real vLLM and a model of Transformers: root
+	@$(BIN)/python -m pytest -m engines $(ARGS)
+
 truth: $(VENV)/.locked-dev ## delays and clocks against a known truth: root, iproute2, faketime
 	@PYTHONPATH=examples/adviser $(BIN)/python -m tests.truth $(ARGS)
 
 peers: ## build the real Collector and Jaeger, once: Go, minutes; GO=... names a go
 	@PYTHONPATH=examples/jaeger $(PYTHON) tests/peers/build.py $(if $(GO),--go '$(GO)')
+
+engines: $(VENV)/.uv-$(UV_VERSION) ## set up vLLM and a tiny model, once: 5 GB, minutes
+	@PYTHONPATH=examples/jaeger $(BIN)/python -m tests.engines.build
 
 check: format lint types imports rules contract ## every rule of the repository
 
@@ -102,6 +109,9 @@ bench: $(VENV)/.locked-dev ## the measurements of bench/README.md
 
 bench-pipeline: $(VENV)/.locked-dev peers ## the processor beside the real Collector: ARGS='--quick'
 	@$(BIN)/python -m bench hop $(ARGS)
+
+bench-engines: $(VENV)/.locked-dev engines ## a token of vLLM with us and without: ARGS='--quick'
+	@PYTHONPATH=examples/jaeger $(BIN)/python -m bench engines $(ARGS)
 
 soak: $(VENV)/.locked-dev ## the processor, 10 minutes at 10,000 spans/s: ARGS='--minutes 60'
 	@$(BIN)/python -m bench.soak_processor $(ARGS)

@@ -1,4 +1,8 @@
-"""`except Exception` stands in one or two guards of the SDK, and nothing broader hides a fault."""
+"""`except Exception` stands in one or two guards of the SDK, and nothing broader hides a fault.
+
+What is called through the guard is given all that it needs by position: a guard that took keywords
+for others would raise itself where a library has one of the same name.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -15,9 +19,14 @@ Catcher = ast.ExceptHandler | ast.Call
 _WHY = "a broad except hides faults; ours are two, counted and logged: reading attributes, emitting"
 _FIX = "catch what can really be raised, or go through the guard"
 
+_THROUGH_THE_GUARD = {"guarded", "replaced"}
+
 
 def violations(root: Path) -> list[Violation]:
-    """More than two broad excepts or none, or a bare or BaseException one that does not raise."""
+    """More than two broad excepts or none, a bare or BaseException one that does not raise.
+
+    And keywords that are to pass through the guard.
+    """
     parts = [(module, handler) for module in modules(root, SDK) for handler in _broad(module)]
     swallowing = [(m, h) for m, h in parts if _catches(h) != "Exception" and not _raises(h)]
     guards = [(m, h) for m, h in parts if _catches(h) == "Exception"]
@@ -31,7 +40,18 @@ def violations(root: Path) -> list[Violation]:
     elif not guards:
         what = "no place that catches Exception: a fault of ours would reach the user"
         found.append(Violation(SDK, 0, what, _WHY, "give reading and emitting their guard"))
-    return found
+    return found + [v for module in modules(root, SDK) for v in _keywords(module)]
+
+
+def _keywords(module: Module) -> Iterator[Violation]:
+    """Calls of the guard with keywords."""
+    calls = (node for node in ast.walk(module.tree) if isinstance(node, ast.Call) and node.keywords)
+    for call in calls:
+        if last_name(call.func) in _THROUGH_THE_GUARD:
+            what = f"{last_name(call.func)}() with keywords"
+            why = "the guard takes none: it would raise, and nothing is around it"
+            fix = "guarded(target, functools.partial(work, *args, **kwargs))"
+            yield Violation(module.path, call.lineno, what, why, fix)
 
 
 def _broad(module: Module) -> Iterator[Catcher]:

@@ -31,7 +31,14 @@ BOUNDARIES = (
         fix="take the clock, or a reading of it, as an argument",
     ),
     Boundary(
-        owners=("core/emit.py", "core/outputs.py", "core/server_spans.py", "auto.py", "testing.py"),
+        owners=(
+            "core/emit.py",
+            "core/engine_spans.py",
+            "core/outputs.py",
+            "core/server_spans.py",
+            "providing.py",
+            "testing.py",
+        ),
         imported=(
             "opentelemetry.trace",
             "opentelemetry.metrics",
@@ -68,7 +75,7 @@ BOUNDARIES = (
         ),
     ),
     Boundary(
-        owners=("auto.py", "testing.py"),
+        owners=("providing.py", "testing.py"),
         imported=("opentelemetry.sdk",),
         called=(),
         why="a library works with whatever provider the app has set; only the one import makes one",

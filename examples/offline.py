@@ -28,11 +28,15 @@ PROGRAMS = {
     "manual-phases": ("planner.py",),
     "fastapi-app": ("service.py", "visitor.py"),
     "gateway-asgi": ("gateway.py", "caller.py"),
+    "vllm": ("serve.py", "ask.py"),
+    "transformers": ("write.py",),
 }
 """The programs of each example in the order of their start; all but the last are servers.
 
 A server says in its first line, as JSON, at which url it listens: EXAMPLE_URL of those after it.
 """
+PYTHONS = {"transformers": "TRANSFORMERS_PYTHON"}
+"""Variables that name the interpreter of an example that needs more than we have."""
 HELP = """\
 examples:
   %(prog)s one-import
@@ -110,7 +114,8 @@ def _watch(*, as_json: bool) -> AbstractContextManager[subprocess.Popen[str]]:
 
 def _service(program: Path, variables: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
     """A program's command and variables; as a service it is named after itself."""
-    return [sys.executable, str(program)], {**variables, "OTEL_SERVICE_NAME": program.stem}
+    python = os.environ.get(PYTHONS.get(program.parent.name, ""), sys.executable)
+    return [python, str(program)], {**variables, "OTEL_SERVICE_NAME": program.stem}
 
 
 @contextmanager

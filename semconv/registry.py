@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from aliases import Producer
+
 NUMERIC_TYPES = frozenset({"int", "double", "int[]", "double[]"})
 PHASE_NAMES = "llmlat.phase.name"
 
@@ -156,6 +158,7 @@ class Registry:
     metrics: tuple[Metric, ...]
     groups: tuple[Group, ...]
     templates: tuple[Template, ...]
+    producers: tuple[Producer, ...] = ()
 
     def attribute(self, key: str) -> Attribute | None:
         """The attribute of that key, if there is one."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from aliases import read_producers
 from documents import CONCRETE, MANIFEST, TEMPLATES, Document, read_document, read_model
 from problems import UnreadableContractError
 from registry import (
@@ -42,7 +43,8 @@ def load(root: Path) -> Registry:
     misshapen = shape_problems(model, templates)
     if misshapen:
         raise UnreadableContractError("\n".join(map(str, misshapen)))
-    return resolve(schema_url, model, templates.content["templates"])
+    registry = resolve(schema_url, model, templates.content["templates"])
+    return replace(registry, producers=read_producers(root))
 
 
 def resolve(schema_url: str, model: Iterable[Document], templates: Iterable[Entry]) -> Registry:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from alias_rules import alias_problems
 from problems import Problem
 from python_source import placeholders
 from registry import NUMERIC_TYPES, Attribute, Metric, Phase, Registry, constant
@@ -322,4 +323,5 @@ _RULES: Iterable[Callable[[Registry], Iterator[Problem]]] = (
     text_has_examples,
     span_names_can_be_made,
     renames_lead_somewhere,
+    alias_problems,
 )

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from llmlat_processor.model import SERVER, Attributes, AttributeValue, Span
+from llmlat_processor.native_account import Doubt, NativeAccount, without_unset
+from llmlat_processor.phase_places import (
+    LABELS,
+    Place,
+    apart,
+    evidence,
+    nanoseconds,
+    places_of,
+    text,
+)
+from llmlat_processor.producers import LATENCIES, READINGS, reading_of
+from llmlat_processor.relations import is_unary
 from llmlat_semconv import attributes as names
 from llmlat_semconv.phases import (
     ENVELOPES,
@@ -24,6 +36,7 @@ from llmlat_semconv.values import (
     SectionLabel,
     StreamEnd,
 )
+from llmlat_semconv.version import CONTRACT_VERSION
 
 INFERENCES: Final = frozenset(
     (OperationName.CHAT, OperationName.TEXT_COMPLETION, OperationName.GENERATE_CONTENT)
@@ -63,12 +76,6 @@ ENGINE_LABELS: Final = frozenset(
 LAST_OUTPUT: Final = frozenset((SectionLabel.DECODE, SectionLabel.DETOKENIZE, SectionLabel.RELAY))
 FIRST_OUTPUT: Final = (SectionLabel.PREFILL, SectionLabel.UPSTREAM)
 
-CENTURY_S: Final = 3_155_760_000
-"""No request takes longer; a larger number is no duration in seconds."""
-
-_LABELS: Final[dict[str, SectionLabel]] = {
-    phase.value: SectionLabel(phase.value) for phase in Phase
-}
 _READ_BY_NAME: Final = (
     names.ERROR_TYPE,
     names.GEN_AI_OPERATION_NAME,
@@ -87,28 +94,27 @@ _READ_BY_NAME: Final = (
     names.RPC_SYSTEM_NAME,
 )
 _KNOWN: Final[dict[str, tuple[SectionLabel | None, str | None]]] = {
+    **dict.fromkeys(LATENCIES, (None, "")),
     **dict.fromkeys(_READ_BY_NAME, (None, None)),
-    **{duration_attribute(phase): (_LABELS[phase.value], None) for phase in Phase},
+    **{duration_attribute(phase): (LABELS[phase.value], None) for phase in Phase},
     **{
         reported_duration_attribute(phase): (
-            _LABELS[phase.value],
+            LABELS[phase.value],
             reported_evidence_attribute(phase),
         )
         for phase in Phase
     },
 }
-"""Attributes that are read: a duration has a label, a reported one also says how it is known."""
+"""Attributes that are read: a duration has a label, a reported one also says how it is known.
+The latencies of other producers, which have a "", mean nothing by their names alone."""
 
-UNARY_SYSTEMS: Final = frozenset(("grpc", "connect_rpc", "jsonrpc"))
-TELLING: Final = frozenset(_KNOWN) - {names.RPC_SYSTEM, names.RPC_SYSTEM_NAME}
+TELLING: Final = frozenset(_KNOWN) - LATENCIES - {names.RPC_SYSTEM, names.RPC_SYSTEM_NAME}
 """Attributes without any of which there is nothing to tell but the kind of call."""
 
 # Members looked up once: on Python 3.11 each look-up costs as much as a call.
 _CONSUMER: Final = SectionLabel.CONSUMER
 _MEASURED: Final = Evidence.MEASURED
-_BOUNDED: Final = Evidence.BOUNDED
 _REPORTED: Final = Evidence.REPORTED
-_EVIDENCE: Final[dict[str, Evidence]] = {each.value: each for each in (_BOUNDED, _REPORTED)}
 _LOST: Final = AttemptOutcome.LOST
 _FAILED: Final = AttemptOutcome.FAILED
 _CANCELLED: Final = AttemptOutcome.CANCELLED
@@ -116,19 +122,21 @@ _TOOL_CALL: Final = ContentKind.TOOL_CALL
 _INVOKE_AGENT: Final = OperationName.INVOKE_AGENT
 _LEFT_EARLY: Final = (StreamEnd.CLOSED_EARLY, StreamEnd.ABANDONED)
 _CANCELLED_ERRORS: Final = ("cancelled", "CancelledError")
+_PREFILL_ORDER: Final = CONTRACT_ORDER[SectionLabel.PREFILL]
 
+_OUR_MAJOR: Final = CONTRACT_VERSION.partition(".")[0]
+_OUR_ROOT: Final = names.LLMLAT_CONTRACT_VERSION.partition(".")[0] + "."
 
 _Said = dict[str, AttributeValue]
 
-Interval = tuple[int, int, SectionLabel, Evidence]
-"""A recorded phase on its operation's clock: (start, end, label, evidence)."""
+Interval: TypeAlias = Place
 
 
 class Facts:
     """The account that an operation gives of itself (plain slots: one per GenAI span).
 
-    `durations` are phases without a position, in contract order; `totals_ns` these and the
-    placed ones together; `reported` what the peer said about itself.
+    `durations` are phases without a position, in contract order; `totals_ns` these and the placed
+    ones together; `reported` what the peer said of itself; `doubts` what was said and cannot be.
     `overflow_ns` is by how much durations exceed the whole operation: then none of them counts.
     `first_output_ns` and `last_output_ns` are instants on the operation's clock, known from
     phase spans at once and from durations once the operation has been walked.
@@ -140,6 +148,7 @@ class Facts:
         "boundary",
         "cancelled",
         "consumer_ns",
+        "doubts",
         "durations",
         "failed",
         "first_content_ns",
@@ -149,6 +158,7 @@ class Facts:
         "has_phases",
         "is_agent",
         "is_inference",
+        "known_by",
         "last_output_ns",
         "lost",
         "nested",
@@ -162,6 +172,7 @@ class Facts:
         "streamed",
         "tool_call_id",
         "totals_ns",
+        "unread",
     )
 
     def __init__(
@@ -169,10 +180,24 @@ class Facts:
     ) -> None:
         self.durations: dict[SectionLabel, int] = {}
         self.reported: dict[SectionLabel, tuple[int, Evidence]] = {}
+        self.doubts: Sequence[Doubt] = ()
+        self.known_by = _MEASURED
+        self.unread = False
         said = self._read(span.attributes)
+        major = text(said.get(names.LLMLAT_CONTRACT_VERSION)).partition(".")[0]
+        if major != _OUR_MAJOR and major.isdigit():
+            said = self._without_what_is_not_ours(said)
+            phases = phase_starts_ns = ()
+        if self.reported:
+            self.doubts = without_unset(self.reported)
+        native = self._read_native(span, phases) if span.scope in READINGS else None
         self._identify(span, said)
         self._note_content(said, start_ns)
         self._place(phases, phase_starts_ns)
+        if native is not None and self.known_by is _MEASURED:
+            self.doubts = (*self.doubts, *native.differing_from(self.totals_ns))
+        elif native is not None and native.first_output_ns is not None:
+            self._put_around(start_ns + native.first_output_ns, start_ns, span.duration_ns)
         self.overflow_ns = 0
 
     def _read(self, attributes: Attributes) -> _Said:
@@ -184,7 +209,10 @@ class Facts:
                 continue
             label, evidence_key = known
             if label is None:
-                said[key] = value
+                if evidence_key is None:
+                    said[key] = value
+                else:
+                    self.unread = True  # unless it is of a producer that is known
                 continue
             duration_ns = nanoseconds(value)
             if duration_ns is None:
@@ -192,28 +220,67 @@ class Facts:
             if evidence_key is None:
                 self.durations[label] = duration_ns
             else:
-                evidence = _evidence(attributes.get(evidence_key), _REPORTED)
-                self.reported[label] = (duration_ns, evidence)
+                known_by = evidence(attributes.get(evidence_key), _REPORTED)
+                self.reported[label] = (duration_ns, known_by)
         self.consumer_ns = self.durations.pop(_CONSUMER, 0)
         if len(self.durations) > 1:
             self.durations = in_order(self.durations)
         return said
 
+    def _without_what_is_not_ours(self, said: _Said) -> _Said:
+        """Of another major version of the contract nothing is read: its edges may be others."""
+        self.durations, self.reported, self.consumer_ns, self.unread = {}, {}, 0, True
+        return {key: value for key, value in said.items() if not key.startswith(_OUR_ROOT)}
+
+    def _read_native(self, span: Span, phases: Sequence[Span]) -> NativeAccount | None:
+        """What a producer says of its own span; where we have an account of it, that one stands."""
+        reading = reading_of(span)
+        if reading is None:
+            return None
+        self.unread = False
+        account = NativeAccount(span, reading)
+        self.doubts = account.doubts
+        known_by = (each.attributes.get(names.LLMLAT_PHASE_EVIDENCE) for each in phases)
+        if self.durations or any(each != _REPORTED for each in known_by):
+            return account
+        placed = {each.attributes.get(names.LLMLAT_PHASE_NAME) for each in phases}
+        sizes = {label: size for label, (size, _) in account.durations.items()}
+        self.durations = in_order({each: sizes[each] for each in sizes if each not in placed})
+        self.known_by = _REPORTED
+        return account
+
+    def _put_around(self, first_output_ns: int, start_ns: int, whole_ns: int) -> None:
+        """Durations that begin and end at the first output: it is known when that was, or later.
+
+        ···· queue ██ prefill ████│ decode ███████ ····     ···· is no phase, however long
+        """
+        sizes = dict(self.durations)
+        before = [label for label in sizes if CONTRACT_ORDER[label] <= _PREFILL_ORDER]
+        latest_ns = start_ns + whole_ns - sum(sizes.values())
+        at_ns = min(first_output_ns - sum(map(sizes.__getitem__, before)), latest_ns)
+        if SectionLabel.PREFILL not in sizes or at_ns < start_ns or self.outer:
+            return
+        places: list[Interval] = []
+        for label, size in sizes.items():
+            places.append((at_ns, at_ns + size, label, self.known_by))
+            at_ns += size
+        self.put(places)
+
     def _identify(self, span: Span, said: _Said) -> None:
         outcome = said.get(names.LLMLAT_ATTEMPT_OUTCOME)
         number = said.get(names.LLMLAT_ATTEMPT_NUMBER)
-        self.operation = _text(said.get(names.GEN_AI_OPERATION_NAME))
-        self.boundary = _text(said.get(names.LLMLAT_BOUNDARY_NAME))
+        self.operation = text(said.get(names.GEN_AI_OPERATION_NAME))
+        self.boundary = text(said.get(names.LLMLAT_BOUNDARY_NAME))
         self.ours = bool(self.boundary) or names.LLMLAT_CONTRACT_VERSION in said
         self.attempt = number if type(number) is int else None  # True is an int, but no number
         self.lost = outcome == _LOST
         end = said.get(names.LLMLAT_STREAM_END)
-        error = _text(said.get(names.ERROR_TYPE))
+        error = text(said.get(names.ERROR_TYPE))
         self.failed = span.is_error or bool(error) or _FAILED in (outcome, end)
         self.cancelled = (
             _CANCELLED in (outcome, end) or error.rpartition(".")[2] in _CANCELLED_ERRORS
         )
-        self.tool_call_id = _text(said.get(names.GEN_AI_TOOL_CALL_ID))
+        self.tool_call_id = text(said.get(names.GEN_AI_TOOL_CALL_ID))
         unary = span.kind != SERVER and is_unary(said)
         has_left = end in _LEFT_EARLY or said.get(names.LLMLAT_STREAM_UNREAD) is True
         self.saw_last_byte = not has_left and (self.ours or bool(self.operation) or unary)
@@ -235,12 +302,12 @@ class Facts:
         self._first_output = len(FIRST_OUTPUT)
         self.totals_ns = dict(self.durations)
         if phases:
-            intervals = _intervals(phases, starts_ns)
+            intervals = places_of(phases, starts_ns)
             nested = [interval for interval in intervals if interval[2] in NESTED]
             if nested:
-                self.nested = _apart(nested)
+                self.nested = apart(nested)
                 intervals = [interval for interval in intervals if interval[2] not in NESTED]
-            self.outer = _apart(intervals)
+            self.outer = apart(intervals)
             self._place_nested_durations()
         for start, end, label, _ in self.outer:
             self.totals_ns[label] = self.totals_ns.get(label, 0) + end - start
@@ -259,8 +326,8 @@ class Facts:
                 continue
             for start, end, holder, _ in self.outer:
                 if holder in holders and size <= end - start:
-                    interval = (end - size, end, label, _MEASURED)
-                    self.nested = _apart(sorted((*self.nested, interval)))
+                    interval = (end - size, end, label, self.known_by)
+                    self.nested = apart(sorted((*self.nested, interval)))
                     del self.durations[label]
                     break
 
@@ -269,7 +336,7 @@ class Facts:
         for _, end, label, _ in places:
             del self.durations[label]
             self.note_output(label, end)
-        self.outer = _apart(sorted((*self.outer, *places)))
+        self.outer = apart(sorted((*self.outer, *places)))
 
     def move(self, by_ns: int) -> None:
         """The operation turns out to stand elsewhere, and all instants with it."""
@@ -314,49 +381,6 @@ def attempt_facts(span: Span, start_ns: int, number: int) -> Facts:
     return facts
 
 
-def is_unary(said: Attributes) -> bool:
-    """Whether a client's call is a remote procedure's, so that it lasts until its answer is whole.
-
-    Others are named so as well: a call of a cloud's API may only put something in a queue.
-    """
-    system = said.get(names.RPC_SYSTEM) or said.get(names.RPC_SYSTEM_NAME)
-    return isinstance(system, str) and system in UNARY_SYSTEMS
-
-
-def nanoseconds(seconds: AttributeValue) -> int | None:
-    """A duration in integer ns; None for whatever is no number of seconds up to a century."""
-    if type(seconds) is float:  # nearly all of them
-        return round(seconds * 1e9) if 0.0 <= seconds <= CENTURY_S else None
-    if isinstance(seconds, (int, float)) and 0 <= seconds <= CENTURY_S and seconds is not True:
-        return round(seconds * 1e9) if seconds is not False else None
-    return None
-
-
-def _text(value: AttributeValue) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _evidence(value: AttributeValue, default: Evidence) -> Evidence:
-    return _EVIDENCE.get(value, default) if isinstance(value, str) else default
-
-
-def _intervals(phases: Sequence[Span], starts_ns: Sequence[int]) -> list[Interval]:
-    """The phases in the order of their starts."""
-    intervals: list[Interval] = []
-    for span, start in zip(phases, starts_ns, strict=True):
-        attributes = span.attributes
-        label = _LABELS.get(_text(attributes.get(names.LLMLAT_PHASE_NAME)))
-        if label is None:  # an open enum: a phase of a later contract is unobserved time here
-            continue
-        size = nanoseconds(attributes.get(names.LLMLAT_PHASE_DURATION))
-        if size is None:
-            size = span.end_ns - span.start_ns
-        evidence = _evidence(attributes.get(names.LLMLAT_PHASE_EVIDENCE), _MEASURED)
-        intervals.append((start, start + size, label, evidence))
-    intervals.sort()
-    return intervals
-
-
 def in_order(durations: dict[SectionLabel, int]) -> dict[SectionLabel, int]:
     """Durations in contract order; nested ones are taken out of the phase that holds them."""
     for label, holders in NESTED.items():
@@ -373,19 +397,3 @@ def in_order(durations: dict[SectionLabel, int]) -> dict[SectionLabel, int]:
 
 def _by_contract_order(duration: tuple[SectionLabel, int]) -> int:
     return CONTRACT_ORDER[duration[0]]
-
-
-def _apart(intervals: Iterable[Interval]) -> list[Interval]:
-    """Phases of one boundary do not overlap; where data says otherwise, the earlier one stays."""
-    apart: list[Interval] = []
-    reached = -1
-    for interval in intervals:
-        start, end, label, evidence = interval
-        if start >= reached:
-            apart.append(interval)
-        elif end > reached:
-            apart.append((reached, end, label, evidence))
-        else:
-            continue
-        reached = end
-    return apart

@@ -18,6 +18,7 @@ from llmlat_semconv import attributes as names
 from llmlat_semconv import events
 from llmlat_semconv.values import LinkRelationship
 
+UNARY_SYSTEMS: Final = frozenset(("grpc", "connect_rpc", "jsonrpc"))
 _LASTS_LONGER: Final = frozenset(
     f"opentelemetry.instrumentation.{name}" for name in ("asgi", "fastapi", "starlette")
 )
@@ -42,6 +43,15 @@ def relationship(attributes: Attributes) -> str:
         names.GEN_AI_ATTRIBUTION_LINK_TYPE
     )
     return said if isinstance(said, str) else ""
+
+
+def is_unary(said: Attributes) -> bool:
+    """Whether a client's call is a remote procedure's, so that it lasts until its answer is whole.
+
+    Others are named so as well: a call of a cloud's API may only put something in a queue.
+    """
+    system = said.get(names.RPC_SYSTEM) or said.get(names.RPC_SYSTEM_NAME)
+    return isinstance(system, str) and system in UNARY_SYSTEMS
 
 
 def ends_with_its_answer(span: Span) -> bool:

@@ -139,6 +139,8 @@ LLMLAT_PREEMPTION_COUNT: Final[str] = "llmlat.preemption.count"
 LLMLAT_PREFILL_CACHED_TOKENS: Final[str] = "llmlat.prefill.cached_tokens"
 #: Pieces in which prefill was scheduled. (int, {chunk})
 LLMLAT_PREFILL_CHUNK_COUNT: Final[str] = "llmlat.prefill.chunk.count"
+#: Prompt tokens of each piece, in their order; the first 64 at most. (int[], {token})
+LLMLAT_PREFILL_CHUNK_SIZES: Final[str] = "llmlat.prefill.chunk.sizes"
 #: Prompt tokens that prefill computed. (int, {token})
 LLMLAT_PREFILL_COMPUTED_TOKENS: Final[str] = "llmlat.prefill.computed_tokens"
 LLMLAT_PREFILL_DURATION: Final[str] = "llmlat.prefill.duration"

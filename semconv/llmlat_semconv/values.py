@@ -123,6 +123,8 @@ class FindingKind(Value):
     PHASE_OVERFLOW = "phase_overflow"
     #: Tokens existed at the engine for longer than the client was seen to receive them.
     STREAM_HELD = "stream_held"
+    #: Spans of one request came under two trace ids, since its context was lost on the way.
+    TRACE_BREAK = "trace_break"
 
 
 class LinkRelationship(Value):

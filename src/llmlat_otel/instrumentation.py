@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from llmlat_otel.core.guard import guarded
 from llmlat_otel.core.instrumentor import Instrumentor, TargetState
-from llmlat_otel.instrumentors import aiohttp, asgi, httpx, openai, threads
+from llmlat_otel.instrumentors import (
+    aiohttp,
+    asgi,
+    httpx,
+    ollama,
+    openai,
+    threads,
+    transformers,
+    vllm,
+)
 from llmlat_otel.settings import disabled_instrumentors
 
 __all__ = ["INSTRUMENTORS", "InstrumentorState", "instrument", "refused", "states", "uninstrument"]
@@ -18,8 +27,11 @@ INSTRUMENTORS: Final[Mapping[str, Instrumentor]] = {
     "aiohttp": Instrumentor(aiohttp.TARGETS),
     "asgi": Instrumentor(asgi.TARGETS),
     "httpx": Instrumentor(httpx.TARGETS),
+    "ollama": Instrumentor(ollama.TARGETS),
     "openai": Instrumentor(openai.TARGETS),
     "threads": Instrumentor(threads.TARGETS),
+    "transformers": Instrumentor(transformers.TARGETS),
+    "vllm": Instrumentor(vllm.TARGETS),
 }
 """By the names that `LLMLAT_DISABLED` takes."""
 
@@ -42,13 +54,16 @@ class InstrumentorState(NamedTuple):
     targets: tuple[TargetState, ...]
 
 
-def instrument() -> None:
+def instrument(*only: str) -> None:
     """Time the supported libraries from now on, whether they are imported yet or not.
 
     `llmlat_otel.auto` does this and also exports; here spans go to the provider that the
     application sets, and nowhere without one. `LLMLAT_DISABLED` names what is left alone.
+
+    Args:
+        only: Names of libraries, as `LLMLAT_DISABLED` takes them; all without any.
     """
-    guarded("instrument", _instrument)
+    guarded("instrument", _instrument, only or tuple(INSTRUMENTORS))
 
 
 def uninstrument() -> None:
@@ -69,7 +84,7 @@ def refused() -> tuple[str, ...]:
     return tuple(_refused)
 
 
-def _instrument() -> None:
+def _instrument(wanted: Collection[str]) -> None:
     disabled, unknown = disabled_instrumentors(os.environ, INSTRUMENTORS)
     for each in unknown:
         if each not in _refused:
@@ -78,5 +93,5 @@ def _instrument() -> None:
     _disabled.clear()
     _disabled.update(disabled)
     for name, instrumentor in INSTRUMENTORS.items():
-        if name not in disabled:
+        if name in wanted and name not in disabled:
             guarded(name, instrumentor.instrument)

@@ -18,6 +18,7 @@ PHASES: Final = "LLMLAT_PHASES"
 PHASE_MIN: Final = "LLMLAT_PHASE_MIN"
 REASONING_IS_CONTENT: Final = "LLMLAT_REASONING_IS_CONTENT"
 STALL_THRESHOLD: Final = "LLMLAT_STALL_THRESHOLD"
+ENGINE_STEPS: Final = "LLMLAT_ENGINE_STEPS"
 DISABLED: Final = "LLMLAT_DISABLED"
 HEALTH: Final = "LLMLAT_HEALTH"
 SDK_DISABLED: Final = "OTEL_SDK_DISABLED"
@@ -47,6 +48,8 @@ class Settings:
         reasoning_is_content: Whether visible reasoning counts as useful content
             (`LLMLAT_REASONING_IS_CONTENT`: false).
         stall_threshold_ns: Longer gaps of a stream are stalls (`LLMLAT_STALL_THRESHOLD`: 1s).
+        engine_steps: Whether an engine's scheduler is looked at in each step
+            (`LLMLAT_ENGINE_STEPS`: false).
         excluded_urls: Requests whose URL this is found in are left alone
             (`OTEL_PYTHON_EXCLUDED_URLS`: regular expressions with commas).
         refused: What the environment says and cannot be used, as it was warned of.
@@ -56,6 +59,7 @@ class Settings:
     phase_min_ns: int = 1_000_000
     reasoning_is_content: bool = False
     stall_threshold_ns: int = 1_000_000_000
+    engine_steps: bool = False
     excluded_urls: re.Pattern[str] | None = None
     refused: tuple[str, ...] = field(default=(), compare=False)
 
@@ -84,6 +88,7 @@ class Settings:
             phase_min_ns=read(PHASE_MIN, _duration_ns, cls().phase_min_ns),
             reasoning_is_content=read(REASONING_IS_CONTENT, _boolean, cls().reasoning_is_content),
             stall_threshold_ns=read(STALL_THRESHOLD, _duration_ns, cls().stall_threshold_ns),
+            engine_steps=read(ENGINE_STEPS, _boolean, cls().engine_steps),
             excluded_urls=read(EXCLUDED_URLS, _any_of, cls().excluded_urls),
             refused=tuple(refused),
         )
@@ -93,6 +98,11 @@ class Settings:
         for each in self.refused:
             _logger.warning("%s", each)
 
+    @property
+    def are_phases_off(self) -> bool:
+        """Whether no phases are written at all."""
+        return self.phases is PhasesMode.OFF
+
     def in_force(self) -> dict[str, str]:
         """The settings by variable, as the environment would say them."""
         return {
@@ -100,6 +110,7 @@ class Settings:
             PHASE_MIN: f"{self.phase_min_ns / _UNITS_NS['ms']:g}ms",
             REASONING_IS_CONTENT: str(self.reasoning_is_content).lower(),
             STALL_THRESHOLD: f"{self.stall_threshold_ns / _UNITS_NS['s']:g}s",
+            ENGINE_STEPS: str(self.engine_steps).lower(),
         }
 
 

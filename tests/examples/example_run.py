@@ -85,11 +85,12 @@ def start(*arguments: str, **variables: str) -> subprocess.Popen[str]:
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Its exit code, what it printed, and its errors; nothing that it started runs on."""
     printed, errors = process.communicate(timeout=PATIENCE_S)
-    assert not _is_alive(process.pid), "processes of the example are left"
+    assert not is_alive(process.pid), "processes of the example are left"
     return process.returncode, printed, errors
 
 
-def _is_alive(session: int) -> bool:
+def is_alive(session: int) -> bool:
+    """Whether anything of a session is left."""
     try:
         os.killpg(session, 0)
     except ProcessLookupError:

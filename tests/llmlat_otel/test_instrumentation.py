@@ -130,6 +130,17 @@ def test_nothing_is_wrapped_at_all(variable, monkeypatch):
     assert all(each.is_disabled for each in instrumentation.states())
 
 
+def test_only_what_is_named_is_timed():
+    llmlat_otel.uninstrument()
+    instrumentation.instrument("httpx", "vllm")
+    found = states()
+    assert "wrapped" in found.pop("httpx")
+    assert found.pop("vllm") != {"off"}
+    assert set().union(*found.values()) == {"off"}
+    llmlat_otel.instrument()
+    assert all("off" not in each for each in states().values())
+
+
 def test_an_unknown_name_is_warned_of_once(monkeypatch, caplog):
     monkeypatch.setattr(instrumentation, "_refused", {})
     monkeypatch.setenv("LLMLAT_DISABLED", "open_ai")

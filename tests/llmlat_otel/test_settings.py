@@ -11,6 +11,7 @@ def test_defaults():
         phase_min_ns=1_000_000,
         reasoning_is_content=False,
         stall_threshold_ns=1_000_000_000,
+        engine_steps=False,
     )
 
 
@@ -20,9 +21,10 @@ def test_everything_can_be_set():
         "LLMLAT_PHASE_MIN": "2.5ms",
         "LLMLAT_REASONING_IS_CONTENT": "true",
         "LLMLAT_STALL_THRESHOLD": "500ms",
+        "LLMLAT_ENGINE_STEPS": "1",
     }
     assert Settings.from_environment(environment) == Settings(
-        PhasesMode.ATTRIBUTES, 2_500_000, True, 500_000_000
+        PhasesMode.ATTRIBUTES, 2_500_000, True, 500_000_000, True
     )
 
 
@@ -42,6 +44,7 @@ def test_durations(raw, expected_ns):
         ("LLMLAT_PHASE_MIN", "nan"),
         ("LLMLAT_REASONING_IS_CONTENT", "maybe"),
         ("LLMLAT_STALL_THRESHOLD", "1h"),
+        ("LLMLAT_ENGINE_STEPS", "each"),
     ],
 )
 def test_nonsense_is_warned_of_once_and_the_default_taken(name, raw, caplog):
@@ -64,6 +67,7 @@ def test_what_is_in_force_is_said_as_the_environment_would_say_it():
         "LLMLAT_PHASE_MIN": "2.5ms",
         "LLMLAT_REASONING_IS_CONTENT": "true",
         "LLMLAT_STALL_THRESHOLD": "0.5s",
+        "LLMLAT_ENGINE_STEPS": "true",
     }
     settings = Settings.from_environment(environment)
     assert settings.in_force() == environment

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from llmlat_processor.facts import Facts, nanoseconds
+from llmlat_processor.facts import Facts
 from llmlat_processor.model import Attributes, AttributeValue
+from llmlat_processor.phase_places import nanoseconds
 from llmlat_semconv import attributes as names
 from llmlat_semconv.phases import (
     Phase,
@@ -137,6 +138,31 @@ def test_who_was_cancelled(said: Attributes, cancelled: bool) -> None:
 def test_a_span_of_ours_is_known_by_its_names(name: str) -> None:
     assert facts({name: "engine"}).ours
     assert not facts({names.GEN_AI_OPERATION_NAME: "chat"}).ours
+
+
+@pytest.mark.parametrize("version", ["0.1.0", "0.2.0", "0", "engine", "", 1])
+def test_a_version_of_our_contract_is_read(version: str) -> None:
+    said: Attributes = {
+        names.LLMLAT_CONTRACT_VERSION: version,
+        duration_attribute(Phase.QUEUE): 0.05,
+    }
+    assert facts(said).total_ns(SectionLabel.QUEUE) == 50 * MS
+    assert not facts(said).unread
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "2", "10.1"])
+def test_of_another_major_version_nothing_is_read_and_that_is_counted(version: str) -> None:
+    said: Attributes = {
+        names.LLMLAT_CONTRACT_VERSION: version,
+        names.LLMLAT_BOUNDARY_NAME: "engine",
+        names.GEN_AI_OPERATION_NAME: "chat",
+        duration_attribute(Phase.QUEUE): 0.05,
+        duration_attribute(Phase.CONSUMER): 0.01,
+        reported_duration_attribute(Phase.PREFILL): 0.02,
+    }
+    read = facts(said, phase(Phase.DECODE, "a", 0, 50))
+    assert not any((read.ours, read.has_phases, read.reported, read.consumer_ns))
+    assert (read.operation, read.unread) == ("chat", True)
 
 
 # ── Phases with a position ───────────────────────────────────────────────────────────────────────

@@ -20,7 +20,8 @@ def contract(tmp_path: Path) -> Path:
     root.mkdir()
     for folder in ("model", "snapshots"):
         shutil.copytree(SEMCONV / folder, root / folder)
-    shutil.copy(SEMCONV / "templates.yaml", root)
+    for file in ("aliases.yaml", "templates.yaml"):
+        shutil.copy(SEMCONV / file, root)
     return root
 
 

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         version = _version(go := _go(go))
-        with _alone(cache_folder()):
+        with alone(cache_folder()):
             for peer in PACKAGES:
                 _provide(peer, go, version)
     except BuildError as failure:
@@ -97,7 +97,7 @@ def _fix(oldest: str) -> str:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """Build into the folder alone: what others left half-built there is nobody's."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
@@ -107,7 +107,7 @@ def _alone(folder: Path) -> Iterator[None]:
             print("Waiting for another build ...", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         for left in folder.glob(".*.partial"):
-            left.unlink()
+            remove(left)
         yield
 
 
@@ -130,23 +130,35 @@ def _provide(peer: str, go: str, version: str) -> None:
 
 def _build(peer: str, go: str, output: Path) -> None:
     command = [go, "build", *_FLAGS, "-o", str(output), PACKAGES[peer]]
-    building = None
+    if not completed(command, PINS / peer, _ENVIRONMENT):
+        raise BuildError(f"{peer} could not be built; go's own words are above")
+
+
+def completed(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> bool:
+    """Run a program in a folder, to its end even where we are interrupted; whether it went well."""
+    running = None
     try:
         with _undisturbed():
-            building = subprocess.Popen(command, cwd=PINS / peer, env=_ENVIRONMENT)
-        failed = building.wait()
+            running = subprocess.Popen(command, cwd=folder, env=environment)
+        return running.wait() == 0
     except KeyboardInterrupt:
-        if building:
-            building.send_signal(signal.SIGINT)  # then go removes its own temporary files
-            building.wait()
+        if running:
+            running.send_signal(signal.SIGINT)  # then it removes its own temporary files
+            running.wait()
         raise
-    if failed:
-        raise BuildError(f"{peer} could not be built; go's own words are above")
+
+
+def remove(path: Path) -> None:
+    """A file or a folder, if there is one."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let interrupts wait: go must not start without our knowing of it."""
+    """Let interrupts wait: nothing must start without our knowing of it."""
     held: list[int] = []
     both = (signal.SIGINT, signal.SIGTERM)
     handlers = [signal.signal(each, lambda number, _: held.append(number)) for each in both]

@@ -101,8 +101,8 @@ KEYS: Final = st.sampled_from(
 def test_any_timings_in_the_body(said: dict[str, Any]) -> None:
     marks, facts = account()
     read_llama_timings(said, marks, facts)
-    read_vllm_metrics(said, marks)
-    read_localai_timings(said, marks)
+    read_vllm_metrics(said, marks, facts)
+    read_localai_timings(said, marks, facts)
     assert_sane(marks, facts)
 
 
@@ -110,5 +110,5 @@ def test_any_timings_in_the_body(said: dict[str, Any]) -> None:
 def test_anything_in_their_place(said: Any) -> None:
     marks, facts = account()
     read_llama_timings(said, marks, facts)
-    read_vllm_metrics(said, marks)
+    read_vllm_metrics(said, marks, facts)
     assert_sane(marks, facts)

@@ -42,7 +42,16 @@ def test_a_python_that_will_not_do_is_refused_in_words(
 
 def test_make_alone_lists_the_targets(root: Path) -> None:
     printed = make(root).stdout
-    for target in ("demo", "example", "test", "check", "semconv", "bench", "test-integration"):
+    for target in (
+        "demo",
+        "example",
+        "test",
+        "check",
+        "semconv",
+        "bench",
+        "test-integration",
+        "engines",
+    ):
         assert f"make {target} " in printed
 
 
@@ -79,6 +88,15 @@ def test_the_peers_are_built_without_the_environment(root: Path, tmp_path: Path)
     assert not (tmp_path / ".venv").exists()
 
 
+def test_the_engines_are_a_stage_of_their_own_and_the_tests_say_so(root: Path) -> None:
+    plain = make(root, "-n", "test").stdout
+    assert "make test-engines" in plain
+    assert "tests.engines.build" not in plain
+    for target, works in (("test-engines", "-m engines"), ("bench-engines", "bench engines")):
+        printed = make(root, "-n", target).stdout
+        assert printed.index("-m tests.engines.build") < printed.index(works)
+
+
 def test_ci_runs_check_and_test(root: Path) -> None:
     script = (root / ".ci" / "run").read_text(encoding="utf-8")
     assert "make --keep-going check" in script
@@ -91,6 +109,8 @@ def test_ci_runs_check_and_test(root: Path) -> None:
         "make test-page",
         "make peers",
         "make test-integration",
+        "make engines",
+        "make test-engines",
     ):
         assert f'stage "{stage}"' in script
     assert os.access(root / ".ci" / "run", os.X_OK)

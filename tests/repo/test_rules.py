@@ -120,6 +120,13 @@ CAUGHT = [
         "one of 3 places",
     ),
     Row(
+        "keywords through the guard",
+        "guards",
+        f"{SDK}/core/wrapping.py",
+        f"{GUARD * 2}guarded(TARGET, read, *args, **kwargs)\n",
+        "guarded() with keywords",
+    ),
+    Row(
         "a class in an __init__.py",
         "init-files",
         f"{PROCESSOR}/stages/critical_path/__init__.py",
@@ -262,6 +269,12 @@ ACCEPTED = [
         f"{GUARD * 2}try:\n    read()\nexcept BaseException:\n    mark()\n    raise\n",
     ),
     Row(
+        "what has keywords of its own, through the guard",
+        "guards",
+        f"{SDK}/core/emit.py",
+        f"{GUARD * 2}guarded(TARGET, partial(read, *args, **kwargs))\n",
+    ),
+    Row(
         "an __init__.py with a public function",
         "init-files",
         f"{SDK}/__init__.py",
@@ -280,7 +293,7 @@ ACCEPTED = [
     Row(
         "a provider made by the one import",
         "sdk-boundaries",
-        f"{SDK}/auto.py",
+        f"{SDK}/providing.py",
         "from opentelemetry import trace\nfrom opentelemetry.sdk.trace import TracerProvider\n",
     ),
     Row(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TextIO
 
+from llmlat_processor.breaks import Breaks
 from llmlat_processor.commands import perfetto
 from llmlat_processor.commands.loading import Fetch, by_trace, load_all, nowhere
 from llmlat_processor.commands.output import AnswersByRoot, Screen, draw, write_line
@@ -62,12 +63,12 @@ def show(request: Request, out: TextIO, progress: Progress, fetch: Fetch = nowhe
         return NOTHING_SHOWN
     console = Screen(out)
     is_unseen = is_file(out)
-    answered: set[str] = set()
+    answered, breaks = set[str](), Breaks()
     on_page, in_perfetto = [], []
     for number, members in enumerate(traces, start=1):
         if is_unseen:
             progress.at(f"explaining trace {number:,} of {len(traces):,}")
-        explained = process(members)
+        explained = breaks.told(process(members))
         plans = schedules(explained.aligned) if request.html or request.suppositions else {}
         answers = _answers(explained, plans, request.suppositions, progress)
         answered.update(answer.asked for given in answers.values() for answer in given)

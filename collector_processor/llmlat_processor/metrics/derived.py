@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from llmlat_processor.finding_counts import FindingCounts
 from llmlat_processor.metrics.series import Histograms
+from llmlat_processor.metrics.unread import Unread
 from llmlat_processor.model import ExplainedTrace, Path, RootPaths, Section
 from llmlat_processor.model.families import Exemplar, Family
 from llmlat_semconv import attributes as names
@@ -51,6 +52,7 @@ class Derived:
     def __init__(self, most: int) -> None:
         """Keep at most so many series of each metric, the one for what is over included."""
         self.findings = FindingCounts(most - 1)
+        self._unread = Unread(most)
         self._durations = Histograms(metrics.LLMLAT_CRITICAL_PATH_DURATION, _OF_PATH, most)
         self._phases = Histograms(metrics.LLMLAT_CRITICAL_PATH_PHASE_DURATION, _OF_PHASE, most)
         self._ttft_durations = Histograms(metrics.LLMLAT_TTFT_PATH_DURATION, _OF_PATH, most)
@@ -64,6 +66,8 @@ class Derived:
         for root in explained.paths.roots:
             self._observe(root, explained.trace.assumptions.received_ns or root.root.end_ns)
         self.findings.observe(explained)
+        if explained.paths.unread:
+            self._unread.observe(explained.paths.unread)
 
     def families(self, start_ns: int) -> list[Family]:
         """All of them by now.
@@ -78,7 +82,8 @@ class Derived:
             self._ttft_durations,
             self._ttft_phases,
         )
-        return [*(one.family(start_ns) for one in histograms), self.findings.family(start_ns)]
+        counters = (self.findings.family(start_ns), self._unread.family(start_ns))
+        return [*(one.family(start_ns) for one in histograms), *counters]
 
     def _observe(self, root: RootPaths, at_ns: int) -> None:
         span = root.root

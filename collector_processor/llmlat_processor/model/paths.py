@@ -183,11 +183,13 @@ class CriticalPaths:
 
     Attributes:
         first_contents: of the calls of which both sides tell when it was there.
+        unread: by instrumentation scope, operations with latencies that nobody knows how to read.
     """
 
     roots: tuple[RootPaths, ...]
     findings: tuple[Finding, ...]
     first_contents: tuple[FirstContent, ...] = ()
+    unread: Mapping[str, int] = field(default_factory=dict)
 
 
 class Annotation:

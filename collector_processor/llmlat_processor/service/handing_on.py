@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final, Protocol, TypeVar
 
+from llmlat_processor.breaks import Breaks
 from llmlat_processor.edges.exporter import Counts
 from llmlat_processor.edges.journal import Journal
 from llmlat_processor.edges.journal_file import JournalError
@@ -126,6 +127,7 @@ class HandingOn:
         self._rounds = 0
         self._skeletons: dict[bytes, Marks] = {}
         self._observing = Lock()
+        self._breaks = Breaks()
         self._large = ThreadPoolExecutor(1, thread_name_prefix="llmlat-large")
         self._large_bytes = 0
         self._pending: deque[Future[None]] = deque()
@@ -219,6 +221,8 @@ class HandingOn:
         self, spans: Sequence[Span], fresh: Sequence[Span], known: ExplainedTrace | None
     ) -> Outgoing:
         explained = known or explain_now(self._explain, spans)
+        with self._observing:
+            explained = self._breaks.told(explained)
         outgoing = self._preparation.explained(fresh, explained)
         attempted(lambda _spans: self._observed(explained), spans, "counted")
         return outgoing

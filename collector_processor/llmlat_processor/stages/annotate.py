@@ -5,7 +5,7 @@ Nothing received is changed; all of this is added. An operation off the path say
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -72,6 +72,22 @@ def annotate(aligned: AlignedTrace, paths: CriticalPaths) -> ExplainedTrace:
     for span, found in witnessed.items():
         annotations[span] = Annotation(added.get(span, {}), found)
     return ExplainedTrace(aligned, paths, findings, annotations)
+
+
+def with_findings(explained: ExplainedTrace, more: Sequence[Finding]) -> ExplainedTrace:
+    """The same with findings that only other traces could show, told as the others are."""
+    findings = (*explained.findings, *more)
+    annotations = dict(explained.annotations)
+    added: dict[Span, _Added] = {
+        root.root: {finding_attribute(finding.kind): True for finding in more}
+        for root in explained.paths.roots
+    }
+    witnessed = _events(explained.aligned, tuple(more))
+    for span in (*added, *(span for span in witnessed if span not in added)):
+        said = annotations.get(span, Annotation({}))
+        events_ = (*said.events, *witnessed.get(span, ()))[:MOST_TOLD]
+        annotations[span] = Annotation({**said.attributes, **added.get(span, {})}, events_)
+    return replace(explained, findings=findings, annotations=annotations)
 
 
 def _clock_findings(aligned: AlignedTrace, paths: CriticalPaths) -> Iterator[Finding]:

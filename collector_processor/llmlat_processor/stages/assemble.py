@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Final
 
 from llmlat_processor.model import CLIENT, INTERNAL, SERVER, Assumptions, Finding, Span, Trace
+from llmlat_processor.producers import natives
 from llmlat_processor.written import OWN_SCOPE
 from llmlat_semconv import attributes as names
 from llmlat_semconv.values import FindingKind
@@ -51,7 +52,8 @@ class _Assembly:
         self.spans = self._in_order([*self.others, *own]) if own else self.others
         self.set_aside: dict[bytes, Span] = {}
         self.sound = self._without_damaged()
-        self.phase_spans: dict[bytes, Span] = {}
+        self.natives = natives(self.sound)
+        self.phase_spans: dict[bytes, Span] = {}  # and what else labels or groups time
         self.operations: list[Span] = []
         self.index: dict[bytes, int] = {}
         self.clients_of_shared_ids: dict[bytes, int] = {}
@@ -128,8 +130,10 @@ class _Assembly:
         return sound
 
     def _tell_phases_from_operations(self) -> None:
+        parts = self.natives.parts
         for span in self.sound:
-            if span.attributes and names.LLMLAT_PHASE_NAME in span.attributes:
+            is_phase = span.attributes and names.LLMLAT_PHASE_NAME in span.attributes
+            if is_phase or span.span_id in parts:
                 self.phase_spans[span.span_id] = span
             else:
                 self._register(span)
@@ -241,7 +245,10 @@ class _Assembly:
 
     def _phases_by_operation(self) -> dict[int, list[Span]]:
         phases: dict[int, list[Span]] = {}
+        parts = self.natives.parts
         for span in self.phase_spans.values():
+            if span.span_id in parts:
+                continue
             if span.parent_id in self.set_aside and span.parent_id not in self.index:
                 continue  # it labels the time of an operation whose time nobody knows
             position = self._operation_above(span.parent_id)[0]
@@ -250,6 +257,8 @@ class _Assembly:
             else:
                 self._find(FindingKind.MISSING_PARENT, span)
                 self.complete = False
+        for operation, told in self.natives.told:
+            phases.setdefault(self.index[operation.span_id], list(told))  # what we measured stays
         return phases
 
     def _parents_of_the_set_aside(self) -> frozenset[int]:

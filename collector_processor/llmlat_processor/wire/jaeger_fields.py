@@ -23,6 +23,7 @@ ARRAYS: Final = frozenset(
         names.LLMLAT_CRITICAL_PATH_SECTIONS,
         names.LLMLAT_FINDING_WITNESSES,
         names.LLMLAT_JOIN_SPAN_IDS,
+        names.LLMLAT_PREFILL_CHUNK_SIZES,
         names.LLMLAT_STREAM_GAP_BUCKET_COUNTS,
     }
 )

@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from llmlat_processor.model import NO_ATTRIBUTES, Event, Link
+from llmlat_processor.producers import READINGS
 from llmlat_processor.wire.decoded import NO_BATCH, Decoded, Origin, UndecodableError, WireSpan
 from llmlat_processor.wire.envelopes import Envelope, envelope_of
 from llmlat_processor.wire.slim import (
@@ -154,6 +155,7 @@ class SpanReader:
         keep, message = self.decoded.spans.append, new_span()
         sibling_of = b""
         read_attributes, names_seen = self._attributes.read, _names
+        is_native = scope in READINGS  # whose names mean something whatever they look like
         blank = WireSpan.__new__  # the many arguments of a call cost more than the stores below
         for index, raw in spans if self._trusted else self._sound(spans, where):
             message.ParseFromString(raw)
@@ -188,7 +190,7 @@ class SpanReader:
             span.batch = NO_BATCH
             pairs = message.attributes
             span.attribute_count = len(pairs)
-            if may_mean and _has_meaning(raw):
+            if is_native or (may_mean and _has_meaning(raw)):
                 span.attributes = read_attributes(pairs)
                 if message.HasField("events") or message.HasField("links"):
                     self._read_details(span, where, index)

@@ -20,6 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from llmlat_processor.model import Span
+from llmlat_processor.producers import EVENTS, KEYS
 from llmlat_processor.wire.decoded import WireSpan
 from llmlat_processor.wire.encode import encode, sendable
 from llmlat_processor.wire.protobuf import decode
@@ -38,18 +39,20 @@ _READ: Final = frozenset(
         names.GEN_AI_PROVIDER_NAME,
         names.GEN_AI_REQUEST_MODEL,
         names.GEN_AI_REQUEST_STREAM,
+        names.GEN_AI_RESPONSE_ID,
         names.GEN_AI_RESPONSE_MODEL,
         names.GEN_AI_TOOL_CALL_ID,
         names.GEN_AI_TOOL_NAME,
         names.RPC_SYSTEM,
         names.RPC_SYSTEM_NAME,
         names.SERVER_ADDRESS,
+        *KEYS,
     }
 )
 """What is read of others' attributes; of ours all are kept."""
 
 _EVENTS: Final = frozenset(
-    {events.LLMLAT_FIRST_CONTENT, events.LLMLAT_JOIN, events.LLMLAT_TOOL_CALL}
+    {events.LLMLAT_FIRST_CONTENT, events.LLMLAT_JOIN, events.LLMLAT_TOOL_CALL, *EVENTS}
 )
 _SPEAKS: Final = KeyValue(key=names.RPC_SYSTEM, value=AnyValue(string_value=""))
 """An attribute that says nothing, on a skeleton whose span said something: it is decoded then."""

@@ -6,7 +6,7 @@ What others have said is passed on only as text that can be sent, and as numbers
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
 from llmlat_otel.core.recording import Anchor, Attempt, PhaseInterval, Recording, StreamAccount
 from llmlat_semconv import attributes as names
@@ -35,8 +35,9 @@ _OURS: Final = frozenset(value for key, value in vars(names).items() if key.star
 
 _CLIENT: Final = Boundary.CLIENT.value
 
-UPPER_BOUNDS: Final = frozenset((Phase.RELAY,))
-"""Phases that may have ended before we learned of it: a busy server's `send` returns late."""
+UPPER_BOUNDS: Final = frozenset((Phase.RELAY, Phase.KV_TRANSFER))
+"""Phases that may have ended before we learned of it: a busy server's `send` returns late, and a
+scheduler looks at what has come in its next step."""
 
 
 def evidence_of(phase: Phase) -> Evidence:
@@ -103,10 +104,14 @@ def _value(value: object) -> Value | None:
     if type(value) not in _KINDS:
         return text(value)
     if isinstance(value, tuple):
-        return texts(value)
+        return value if _are_counts(value) else texts(value)
     if isinstance(value, (int, float)):
         return None if type(value) is int and value not in _INTEGERS else value
     return None
+
+
+def _are_counts(values: tuple[object, ...]) -> TypeGuard[tuple[int, ...]]:
+    return bool(values) and all(type(each) is int and each in _INTEGERS for each in values)
 
 
 def of_request(request: Request) -> Attributes:

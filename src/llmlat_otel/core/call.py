@@ -51,14 +51,17 @@ def timed(target: str, make_reader: MakeReader) -> Wrapper:
 
 
 def _begun(target: str, make_reader: Callable[[bool], Reader]) -> Call | None:
-    """The call that begins; None if one is being made here, or none is to be timed.
+    """The call that begins; None if none is to be timed."""
+    return Call(target, make_reader) if may_begin() else None
+
+
+def may_begin() -> bool:
+    """Whether a call is to be timed: none is within another, which is being made here.
 
     A task may outlive the making of the call that it was started in, whose stream may go on.
     """
     current = underway.get()
-    if (current is not None and current.is_underway) or is_suppressed():
-        return None
-    return Call(target, make_reader)
+    return (current is None or not current.is_underway) and not is_suppressed()
 
 
 def call_underway() -> Call | None:
@@ -275,7 +278,8 @@ class Call:
 
     def end_body(self, end: StreamEnd, at_ns: int | None = None) -> None:
         """The call is over with its response, which may be a stream or not."""
-        self.end(end if self._is_streamed() else None, None, at_ns)
+        is_streamed = guarded(self.target, self._is_streamed)
+        self.end(end if is_streamed else None, None, at_ns)
 
     def _is_streamed(self) -> bool:
         return self.is_streaming or bool(self._reader.request.streamed)

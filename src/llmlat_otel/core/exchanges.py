@@ -14,7 +14,7 @@ begin the connection's next request from within that.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 from opentelemetry.context import Context
@@ -49,9 +49,6 @@ _BODY: Final = "http.response.body"
 _TRAILERS: Final = "http.response.trailers"
 _WHOLE: Final = "http.response.pathsend"
 _DISCONNECT: Final = "http.disconnect"
-_PARENTS: Final = {
-    each.encode(): each for each in (propagation.TRACEPARENT, propagation.TRACESTATE)
-}
 _ERRORS_FROM: Final = 500
 
 
@@ -77,16 +74,6 @@ def _url(scope: Scope) -> str:
     host, port = (scope.get("server") or ("", None))[:2]
     where = host if port in {None, 80} else f"{host}:{port}"
     return f"{scope.get('scheme', 'http')}://{where}{scope['path']}"
-
-
-def _parents(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Those of a request's headers that name its parent; a list may come in several of them."""
-    found: dict[str, str] = {}
-    for name, value in headers:
-        if name in _PARENTS:
-            known, said = _PARENTS[name], value.decode("latin-1")
-            found[known] = f"{found[known]},{said}" if known in found else said
-    return found
 
 
 class Exchange:
@@ -180,7 +167,7 @@ class Exchange:
     def _open(self) -> OpenSpan | None:
         """The request's span: one that there is, or our own; None if one is made further in."""
         emitter, served, earlier = self._sdk.emitter, self._served, self._served_before
-        named = _parents(self._scope["headers"])
+        named = propagation.named_in(self._scope["headers"])
         served.traceparent = named.get(propagation.TRACEPARENT)
         if earlier is not None and not earlier.is_over and self._is_around(earlier):
             earlier = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from opentelemetry import context as contexts
@@ -21,6 +21,7 @@ R = TypeVar("R")
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
 
+_NAMES: Final = {each.encode(): each for each in (TRACEPARENT, TRACESTATE)}
 _PLAIN: Final = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 
 
@@ -66,6 +67,20 @@ def inject(
     headers[TRACEPARENT] = traceparent
     if tracestate and TRACESTATE not in headers:
         headers[TRACESTATE] = tracestate
+
+
+def named_in(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Those of an ASGI request's headers that name its parent; a list may come in several of them.
+
+    Args:
+        headers: As a server passes them on, names in lower case.
+    """
+    found: dict[str, str] = {}
+    for name, value in headers:
+        if name in _NAMES:
+            known, said = _NAMES[name], value.decode("latin-1")
+            found[known] = f"{found[known]},{said}" if known in found else said
+    return found
 
 
 def extract(headers: Mapping[str, str], context: Context) -> Context:

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from llmlat_otel.core.attributes import NS_PER_S, Attributes
 from llmlat_otel.core.recorder import PhaseRecorder
 from llmlat_semconv import attributes as names
+from llmlat_semconv.aliases import (
+    DYNAMO_RESPONSE,
+    LLAMA_CPP,
+    LOCAL_AI,
+    OLLAMA,
+    TGI,
+    VLLM_RESPONSE,
+    Producer,
+    Surface,
+)
 from llmlat_semconv.phases import FACTS, Phase, duration_attribute
 from llmlat_semconv.values import Boundary, Evidence
 
 _NS_PER_MS: Final = 1_000_000
-_MAX_MS: Final = 86_400_000
+_MAX_NS: Final = 86_400_000 * _NS_PER_MS
 """No response takes a day: what is longer is no duration, or in another unit."""
 
 _MAX_COUNT: Final = 2**63 - 1
@@ -21,23 +31,44 @@ _MAX_COUNT: Final = 2**63 - 1
 
 # ── In the body ──────────────────────────────────────────────────────────────────────────────────
 
-_LLAMA_PHASES: Final = ((Phase.PREFILL, "prompt_ms"), (Phase.DECODE, "predicted_ms"))
-_LLAMA_TOKENS: Final = (
-    (names.LLMLAT_PREFILL_COMPUTED_TOKENS, "prompt_n", 0),
-    (names.LLMLAT_PREFILL_CACHED_TOKENS, "cache_n", 0),
-    # Decode begins when the first token has been sampled.
-    (names.LLMLAT_DECODE_TOKENS, "predicted_n", 1),
-)
-_VLLM_PHASES: Final = (
-    (Phase.QUEUE, "queue_time_ms"),
-    # From when it was scheduled, in spite of its name: queueing is not in it.
-    (Phase.PREFILL, "time_to_first_token_ms"),
-    (Phase.DECODE, "generation_time_ms"),
-)
-_LOCALAI_PHASES: Final = (
-    (Phase.PREFILL, "timing_prompt_processing"),
-    (Phase.DECODE, "timing_token_generation"),
-)
+
+class _Fields(NamedTuple):
+    """What one producer's fields mean, by their names in the object that they stand in.
+
+    Attributes:
+        marks: Have to be there: what lacks one is somebody else's, and may count from other edges.
+        durations: Field, phase, nanoseconds in its unit, evidence.
+        counts: Field, attribute, how many to take away.
+    """
+
+    marks: tuple[str, ...]
+    durations: tuple[tuple[str, Phase, int, Evidence], ...]
+    counts: tuple[tuple[str, str, int], ...]
+
+
+def _fields(producer: Producer, within: str = "") -> _Fields:
+    """Those of a producer, of an object whose path begins all their names."""
+    of_bodies = producer.on(Surface.RESPONSE_FIELD)
+    return _Fields(
+        tuple(each.key.removeprefix(within) for each in producer.marks),
+        tuple(
+            (each.key.removeprefix(within), each.phase, each.unit_ns, each.evidence)
+            for each in of_bodies
+            if each.phase is not None
+        ),
+        tuple(
+            (each.key.removeprefix(within), each.attribute, each.less)
+            for each in of_bodies
+            if each.attribute
+        ),
+    )
+
+
+_DYNAMO: Final = _fields(DYNAMO_RESPONSE, "nvext.timing.")
+_LLAMA: Final = _fields(LLAMA_CPP, "timings.")
+_LOCALAI: Final = _fields(LOCAL_AI, "usage.")
+_OLLAMA: Final = _fields(OLLAMA)
+_VLLM: Final = _fields(VLLM_RESPONSE, "metrics.")
 
 
 def read_llama_timings(timings: Any, recorder: PhaseRecorder, facts: Attributes) -> None:
@@ -49,13 +80,7 @@ def read_llama_timings(timings: Any, recorder: PhaseRecorder, facts: Attributes)
         recorder: Is told the phases.
         facts: Is told the tokens.
     """
-    if not isinstance(timings, Mapping):
-        return
-    _report_each(_LLAMA_PHASES, timings, recorder)
-    for name, key, before_decode in _LLAMA_TOKENS:
-        count = token_count(timings.get(key))
-        if count is not None and count >= before_decode:
-            facts[name] = count - before_decode
+    _read(_LLAMA, timings, recorder, facts)
 
 
 def read_llama_progress(at_ns: int, recorder: PhaseRecorder) -> None:
@@ -72,21 +97,68 @@ def read_llama_progress(at_ns: int, recorder: PhaseRecorder) -> None:
         recorder.report(Phase.QUEUE, at_ns - sent_ns, Evidence.BOUNDED)
 
 
-def read_vllm_metrics(metrics: Any, recorder: PhaseRecorder) -> None:
+def read_vllm_metrics(metrics: Any, recorder: PhaseRecorder, facts: Attributes) -> None:
     """Read vLLM's `metrics` (`--enable-per-request-metrics`): queue, prefill and decode.
 
     Args:
-        metrics: Milliseconds; null where several sequences share them. What lacks one of the
-            names is somebody else's, and may count from other edges.
+        metrics: Milliseconds; null where it was not reached, or where several sequences share them.
+            With one token alone decode has no length.
         recorder: Is told the phases.
+        facts: Is told the tokens; there are none.
     """
-    if isinstance(metrics, Mapping) and all(key in metrics for _, key in _VLLM_PHASES):
-        _report_each(_VLLM_PHASES, metrics, recorder)
+    _read(_VLLM, metrics, recorder, facts, zero_is_unset=False)
 
 
-def read_localai_timings(usage: Mapping[str, Any], recorder: PhaseRecorder) -> None:
+def read_dynamo_timing(timing: Any, recorder: PhaseRecorder, facts: Attributes) -> None:
+    """Read Dynamo's `nvext.timing`, which is there where it was asked for: how long KV travelled.
+
+    Args:
+        timing: Milliseconds, as the router sees them.
+        recorder: Is told the phases.
+        facts: Is told the tokens; there are none.
+    """
+    _read(_DYNAMO, timing, recorder, facts)
+
+
+def read_localai_timings(usage: Any, recorder: PhaseRecorder, facts: Attributes) -> None:
     """Read what LocalAI adds to `usage` (`Extra-Usage`): prefill and decode, in milliseconds."""
-    _report_each(_LOCALAI_PHASES, usage, recorder)
+    _read(_LOCALAI, usage, recorder, facts)
+
+
+def read_ollama_durations(said: Any, recorder: PhaseRecorder, facts: Attributes) -> None:
+    """Read what Ollama's last chunk says of its time: load, prefill and decode.
+
+    The wait for a slot is in `total_duration` alone.
+
+    Args:
+        said: Nanoseconds and token counts. `load_duration` ends when a runner is at hand, which may
+            have been loaded long since or have been waited for: at most so long was loaded. What
+            `prompt_eval_count` counts depends on the version: what was computed, or all.
+        recorder: Is told the phases.
+        facts: Is told the tokens.
+    """
+    _read(_OLLAMA, said, recorder, facts)
+
+
+def _read(
+    fields: _Fields,
+    said: Any,
+    recorder: PhaseRecorder,
+    facts: Attributes,
+    *,
+    zero_is_unset: bool = True,
+) -> None:
+    """Read what a producer's fields say; most are 0 where what they count was never reached."""
+    if not isinstance(said, Mapping) or not all(each in said for each in fields.marks):
+        return
+    for key, phase, unit_ns, evidence in fields.durations:
+        duration_ns = _amount_ns(said.get(key), unit_ns)
+        if duration_ns or (duration_ns == 0 and not zero_is_unset):
+            recorder.report(phase, duration_ns, evidence)
+    for key, attribute, less in fields.counts:
+        count = token_count(said.get(key))
+        if count is not None and count >= less:
+            facts[attribute] = count - less
 
 
 def token_count(count: Any) -> int | None:
@@ -95,14 +167,11 @@ def token_count(count: Any) -> int | None:
     return count if type(count) is int and 0 <= count <= _MAX_COUNT else None
 
 
-def _report_each(
-    phases: tuple[tuple[Phase, str], ...], said: Mapping[str, Any], recorder: PhaseRecorder
-) -> None:
-    for phase, key in phases:
-        duration_ms: Any = said.get(key)
-        # A comparison with NaN is false.
-        if type(duration_ms) in {int, float} and 0 <= duration_ms <= _MAX_MS:
-            recorder.report(phase, round(duration_ms * _NS_PER_MS), Evidence.REPORTED)
+def _amount_ns(amount: Any, unit_ns: int) -> int | None:
+    """A duration as it was sent; None for what is none."""
+    # A comparison with NaN is false; True is an int, but no number.
+    is_duration = type(amount) in {int, float} and 0 <= amount <= _MAX_NS // unit_ns
+    return round(amount * unit_ns) if is_duration else None
 
 
 # ── In the headers ───────────────────────────────────────────────────────────────────────────────
@@ -112,8 +181,12 @@ _UPSTREAMS: Final = (
     "x-envoy-upstream-service-time",
     "x-kong-upstream-latency",
 )
-_TGI: Final = "x-compute-type"
-_TGI_PHASES: Final = ((Phase.TOKENIZE, "x-validation-time"), (Phase.QUEUE, "x-queue-time"))
+_TGI_MARKS: Final = frozenset(each.key for each in TGI.marks)
+_TGI_PHASES: Final = tuple(
+    (each.phase, each.key, each.evidence)
+    for each in TGI.on(Surface.RESPONSE_HEADER)
+    if each.phase is not None
+)
 _TGI_TOTAL: Final = "x-total-time"
 _OPENAI_PROCESSING: Final = "openai-processing-ms"
 _KONG_PROXY: Final = "x-kong-proxy-latency"
@@ -123,8 +196,9 @@ _READ: Final = {
     name.encode(): name
     for name in (
         *_UPSTREAMS,
-        *(name for _, name in _TGI_PHASES),
-        *(_TGI, _TGI_TOTAL, _OPENAI_PROCESSING, _KONG_PROXY, _SERVER_TIMING),
+        *_TGI_MARKS,
+        *(name for _, name, _ in _TGI_PHASES),
+        *(_TGI_TOTAL, _OPENAI_PROCESSING, _KONG_PROXY, _SERVER_TIMING),
     )
 }
 """Headers that say something, as they come over the wire."""
@@ -190,14 +264,15 @@ def _read_gateways(said: Mapping[str, str], recorder: PhaseRecorder, facts: Attr
 def _read_engines(said: Mapping[str, str], recorder: PhaseRecorder, facts: Attributes) -> None:
     """OpenAI's and TGI's; the latter's `x-inference-time` is prefill and decode, and is neither.
 
-    TGI is known by what it says of its hardware: `x-queue-time` is a name of many.
+    TGI is known by what it says of its hardware and of checking the request: `x-queue-time` is a
+    name of many.
     """
     processing_ns = _duration_ns(said.get(_OPENAI_PROCESSING))
-    if _TGI in said:
-        for phase, name in _TGI_PHASES:
+    if said.keys() >= _TGI_MARKS:
+        for phase, name, evidence in _TGI_PHASES:
             duration_ns = _duration_ns(said.get(name))
             if duration_ns is not None:
-                recorder.report(phase, duration_ns, Evidence.REPORTED)
+                recorder.report(phase, duration_ns, evidence)
         if processing_ns is None:
             processing_ns = _duration_ns(said.get(_TGI_TOTAL))
     if processing_ns is not None:
@@ -211,8 +286,7 @@ def _duration_ns(milliseconds: str | None) -> int | None:
     digits = milliseconds.strip(" \t")
     if _MILLISECONDS.fullmatch(digits) is None:
         return None
-    duration_ms = float(digits)
-    return round(duration_ms * _NS_PER_MS) if duration_ms <= _MAX_MS else None
+    return _amount_ns(float(digits), _NS_PER_MS)
 
 
 # ── Server-Timing (W3C): a list of `name;dur=1.5;desc="..."` ─────────────────────────────────────

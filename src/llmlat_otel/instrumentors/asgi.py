@@ -62,7 +62,7 @@ def _solve(wrapped: Callable[..., Any], _: Any, args: Any, kwargs: Any) -> Any:
     """Wraps `solve_dependencies`."""
     if guarded(TARGET, request_heard) is None:
         return wrapped(*args, **kwargs)
-    return run_in(Sight(TARGET, _solved), wrapped, args, kwargs)
+    return run_in(guarded(TARGET, Sight, TARGET, _solved), wrapped, args, kwargs)
 
 
 def _solved(_: Any) -> None:

@@ -52,6 +52,7 @@ _IS_UNKNOWN = "a span may not end: what would have told of the end has failed"
 LEFTOVERS: Final = {
     "core.attempt.Passage.failed self.returned": _RESTORES,
     "core.attempt.Passage.returned propagation.leave": _RESTORES,
+    "core.call.Call.fail self.end": _ENDS,
     "core.call.Call.failed self.fail": _ENDS,
     "core.drops._follow_elsewhere _thread.start_new_thread": _IS_UNKNOWN,
     "core.emit._write_phase_span span.end": _ENDS,

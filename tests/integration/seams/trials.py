@@ -26,7 +26,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 
-from tests.integration.seams import apis, blocks, calls, gateways, rewriting
+from tests.integration.seams import apis, blocks, calls, engines, gateways, rewriting
 from tests.integration.seams.app import App, Program
 
 THREADS_DEADLINE_S = 1.0
@@ -35,6 +35,9 @@ PROGRAM_DEADLINE_S = 2.0
 
 # Which phases are long enough for a span of their own must not be for the machine to say.
 PHASE_MIN, ALL_ARE_SPANS, NONE_IS_A_SPAN = "LLMLAT_PHASE_MIN", "0ms", "3600s"
+
+# What is looked at only where that is asked for.
+ENGINE_STEPS = "LLMLAT_ENGINE_STEPS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,8 @@ class Run:
 
 RUNS = tuple(
     Run(program, is_async)
-    for program in (*calls.PROGRAMS, *apis.PROGRAMS, *blocks.PROGRAMS, *gateways.PROGRAMS)
+    for module in (calls, apis, blocks, gateways, engines)
+    for program in module.PROGRAMS
     for is_async in (False, True)
 )
 
@@ -104,6 +108,9 @@ class Tracers(trace.TracerProvider):
 
     def get_tracer(self, *args: Any, **kwargs: Any) -> trace.Tracer:
         return self.provider.get_tracer(*args, **kwargs)
+
+    def add_span_processor(self, processor: SpanProcessor) -> None:
+        self.provider.add_span_processor(processor)
 
 
 class Meters(metrics.MeterProvider):
@@ -233,6 +240,7 @@ class Trials:
         """
         self._renew()
         os.environ[PHASE_MIN] = ALL_ARE_SPANS if run.is_async else NONE_IS_A_SPAN
+        os.environ[ENGINE_STEPS] = "true"
         prepare()
         with _nothing_is_kept():
             return self.next(run, done)
@@ -264,6 +272,7 @@ class Trials:
         self.tracers.renew()
         self.meters.renew()
         self.module("core.runtime")._current = None
+        self.module("core.native_spans")._watched.clear()
         for forget in self._caches:
             forget()
 

@@ -28,3 +28,11 @@ def all_are_put_back() -> Iterator[None]:
     yield
     llmlat_otel.uninstrument()
     assert faults() == before
+
+
+@pytest.fixture
+def nothing_has_failed() -> Iterator[None]:
+    """Of ours, while the test ran."""
+    before = dict(faults())
+    yield
+    assert faults() == before

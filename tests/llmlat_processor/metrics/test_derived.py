@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from llmlat_processor.metrics.derived import UNKNOWN, Derived
+from llmlat_processor.metrics.unread import UNREAD
 from llmlat_processor.model import Assumptions, ExplainedTrace
 from llmlat_processor.model.families import OVERFLOW, Distribution, Exemplar, Labels, Number
 from llmlat_processor.pipeline import process
@@ -149,6 +150,18 @@ def test_findings_are_counted_between_services_with_a_trace_to_look_at() -> None
             Exemplar(1, RECEIVED_NS, TRACE_ID, finding.of),
         )
     ]
+
+
+def test_what_nobody_can_read_is_counted_by_its_scope() -> None:
+    explained, derived = adviser(), Derived(4)
+    for number in range(6):
+        unread = {"my.engine": 2, f"engine {number}": 1}
+        derived.observe(replace(explained, paths=replace(explained.paths, unread=unread)))
+
+    points = of(derived, UNREAD)
+    assert points[(("scope", "my.engine"),)] == Number((("scope", "my.engine"),), 12)
+    assert points[OVERFLOW] == Number(OVERFLOW, 4)
+    assert len(points) == 4
 
 
 def test_however_many_services_there_are_every_metric_stays_within_the_bound() -> None:

@@ -7,13 +7,23 @@ from threading import Event
 
 import pytest
 
-from llmlat_processor.model import Assumptions, ExplainedTrace, Span
+from llmlat_processor.model import (
+    CLIENT,
+    Assumptions,
+    AttributeValue,
+    ExplainedTrace,
+    Span,
+)
 from llmlat_processor.pipeline import process
 from llmlat_processor.service import UNEXPLAINED, handing_on
 from llmlat_processor.service.handing_on import NO_DESTINATION, PRUNED_EVERY
 from llmlat_processor.service.releasing import NO_ROOT
 from llmlat_processor.window import Released, Why
 from llmlat_processor.written import OWN_SCOPE
+from llmlat_semconv import attributes as names
+from llmlat_semconv.phases import finding_attribute
+from llmlat_semconv.values import FindingKind
+from tests.llmlat_processor.otlp import CHAT
 from tests.llmlat_processor.service.deployments import until
 from tests.llmlat_processor.service.handed import (
     APART,
@@ -63,6 +73,24 @@ def test_a_trace_goes_explained_and_its_spans_are_settled_with_its_last_request(
 
     assert sorted(journal.done) == [(7, 0), (7, 1)]
     assert hand_on.snapshot()[0].traces == 1
+
+
+def test_a_request_under_two_trace_ids_is_found_in_the_second_trace() -> None:
+    asked: dict[str, AttributeValue] = {**CHAT, names.GEN_AI_RESPONSE_ID: "chatcmpl-7f3a"}
+    answered: dict[str, AttributeValue] = {names.LLMLAT_REQUEST_ID: "chatcmpl-7f3a"}
+    found: list[str] = []
+
+    def observe(explained: ExplainedTrace) -> None:
+        found.extend(f"{each.kind.value} {each.note}" for each in explained.findings)
+
+    call, root = message(1, trace=1, attributes=asked), message(1, trace=2, attributes=answered)
+    call.kind = CLIENT  # type: ignore[assignment]  # OTLP's number
+    pile = Pile()
+    hand_on, _ = made(pile, observe=observe)
+    hand_on([Released(received(one), Why.COMPLETE) for one in (call, root)], Awaited())
+
+    assert found == [f"trace_break its request is in trace {1:032x} too"]
+    assert finding_attribute(FindingKind.TRACE_BREAK).encode() in pile.requests[1].content
 
 
 @pytest.mark.parametrize("why", [Why.LATE, Why.COLLAPSED, Why.TRACE_FULL, Why.TOO_LARGE])

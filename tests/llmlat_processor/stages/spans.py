@@ -19,7 +19,7 @@ from tests.cases.outcome import Outcome
 
 MS: Final = 1_000_000
 
-SET: Final = ("attributes", "flags", "scope", "raw", "start_ns", "end_ns", "resource")
+SET: Final = ("attributes", "flags", "name", "scope", "raw", "start_ns", "end_ns", "resource")
 """Keys of a row that are set on the span; attributes are added to those that the row implies."""
 
 

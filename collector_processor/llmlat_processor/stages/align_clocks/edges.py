@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from llmlat_processor.facts import FIRST_OUTPUT, LAST_OUTPUT, TELLING, Facts, is_unary
+from llmlat_processor.facts import FIRST_OUTPUT, LAST_OUTPUT, TELLING, Facts
 from llmlat_processor.model import CLIENT, CONSUMER, INTERNAL, SERVER, Trace
-from llmlat_processor.relations import ends_with_its_answer, is_remote
+from llmlat_processor.relations import ends_with_its_answer, is_remote, is_unary
 from llmlat_processor.stages.align_clocks.placement import Placement
 from llmlat_semconv import attributes as names
 from llmlat_semconv.values import Evidence, SectionLabel

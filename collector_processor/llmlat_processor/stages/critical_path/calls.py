@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from llmlat_processor.facts import ENVELOPE_LABELS, attempt_facts
 from llmlat_processor.model import CLIENT, CONSUMER
 from llmlat_processor.stages.critical_path.tree import Call, Node, Tree
-from llmlat_semconv.values import FindingKind, SectionLabel
+from llmlat_semconv.values import Evidence, FindingKind, SectionLabel
 
 DISAGREEMENT_NS = 5_000_000
 """Two accounts of one phase may differ by this much, or by a twentieth of the larger."""
@@ -145,6 +145,10 @@ def _is_ours(node: Node) -> bool:
     return node.facts is not None and node.facts.ours
 
 
+def _is_native(node: Node) -> bool:
+    return node.facts is not None and node.facts.known_by is Evidence.REPORTED
+
+
 def _longest_first(node: Node) -> tuple[int, bool, bytes]:
     gateway = node.facts is not None and node.facts.is_gateway
     return (-output_ns(node), not gateway, node.span.span_id)
@@ -168,6 +172,8 @@ def waiting_ns(node: Node) -> int:
 
 
 def _same_callee(one: Node, other: Node) -> bool:
+    if _is_native(one) and _is_native(other) and one.span.scope == other.span.scope:
+        return False  # one product on two servers, such as one for prefill and one for decode
     if not (_is_ours(one) and _is_ours(other)):
         return True
     assert one.facts is not None and other.facts is not None  # noqa: PT018 - for mypy

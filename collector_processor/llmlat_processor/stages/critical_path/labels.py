@@ -10,7 +10,7 @@ Nothing is stretched or split in proportion: what no phase accounts for keeps no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from llmlat_processor.facts import CONTRACT_ORDER, Facts, Interval
@@ -64,7 +64,7 @@ def label_gaps(
         if not facts.overflow_ns:
             beyond = next((each for each in facts.outer if gaps and each[0] >= gaps[-1][1]), None)
             limit = CONTRACT_ORDER[beyond[2]] if beyond is not None else LAST
-            rows = _fill(rows, facts.durations, limit, whole=whole)
+            rows = _fill(rows, facts, limit, whole=whole)
             if whole:
                 _note_outputs(facts, rows)
     return [[(node, label, ev, hi - lo) for label, ev, lo, hi in row] for row in rows]
@@ -155,7 +155,7 @@ def _cut(rows: list[list[Stretch]], phases: list[Interval]) -> list[list[Stretch
 
 
 def _fill(
-    rows: list[list[Stretch]], durations: Mapping[SectionLabel, int], limit: int, *, whole: bool
+    rows: list[list[Stretch]], facts: Facts, limit: int, *, whole: bool
 ) -> list[list[Stretch]]:
     """Give what is left to durations, in contract order, each before the phases that follow it.
 
@@ -163,9 +163,9 @@ def _fill(
     operation what finds no such place is put wherever there is room: it is known to have taken its
     time. Of a clipped one it may lie behind the clip.
     """
-    waiting = list(durations.items())[::-1]
-    rows = _poured(rows, waiting, _orders_ahead(rows, limit))
-    return _poured(rows, waiting, None) if whole and waiting else rows
+    waiting = list(facts.durations.items())[::-1]
+    rows = _poured(rows, waiting, _orders_ahead(rows, limit), facts.known_by)
+    return _poured(rows, waiting, None, facts.known_by) if whole and waiting else rows
 
 
 def _orders_ahead(rows: list[list[Stretch]], ahead: int) -> list[int]:
@@ -179,7 +179,10 @@ def _orders_ahead(rows: list[list[Stretch]], ahead: int) -> list[int]:
 
 
 def _poured(
-    rows: list[list[Stretch]], waiting: list[tuple[SectionLabel, int]], orders: list[int] | None
+    rows: list[list[Stretch]],
+    waiting: list[tuple[SectionLabel, int]],
+    orders: list[int] | None,
+    known_by: Evidence,
 ) -> list[list[Stretch]]:
     result = []
     for row in rows:
@@ -193,7 +196,7 @@ def _poured(
             while waiting and at < hi and CONTRACT_ORDER[waiting[-1][0]] <= limit:
                 filling, size = waiting.pop()
                 end = min(hi, at + size)
-                pieces.append((filling, _MEASURED, at, end))
+                pieces.append((filling, known_by, at, end))
                 if end - at < size:
                     waiting.append((filling, size - (end - at)))
                 at = end

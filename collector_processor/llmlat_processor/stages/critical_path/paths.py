@@ -34,7 +34,8 @@ def critical_paths(aligned: AlignedTrace) -> CriticalPaths:
     """
     tree = explained_tree(aligned)
     roots = tuple([_root_paths(tree, root) for root in tree.roots])
-    found = CriticalPaths(roots, tuple(dict.fromkeys(tree.findings)), first_contents(tree))
+    findings = tuple(dict.fromkeys(tree.findings))
+    found = CriticalPaths(roots, findings, first_contents(tree), tree.unread)
     tree.let_go()
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
@@ -212,6 +213,7 @@ class Tree:
     Attributes:
         awaited: those that their parent says it waited for.
         placed: those that stand where the offset of their clock puts them.
+        unread: operations with latencies that nobody knows how to read, by instrumentation scope.
     """
 
     aligned: AlignedTrace
@@ -220,6 +222,7 @@ class Tree:
     awaited: frozenset[Node] = frozenset()
     placed: list[Node] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    unread: Counter[str] = field(default_factory=Counter)
     steps: int = 0
 
     def afford(self, steps: int) -> bool:
@@ -307,21 +310,27 @@ def grow(aligned: AlignedTrace) -> Tree:
             node.remote = is_remote(span, parent.span)
         if node.domain != parent.domain:
             node.foreign = True
-    _read_facts(nodes, aligned)
     roots = [nodes[position] for position in trace.roots]
-    return Tree(aligned, roots, _parents_first(roots))
+    tree = Tree(aligned, roots, _parents_first(roots))
+    _read_facts(tree, nodes, aligned)
+    return tree
 
 
-def _read_facts(nodes: Sequence[Node], aligned: AlignedTrace) -> None:
+def _read_facts(tree: Tree, nodes: Sequence[Node], aligned: AlignedTrace) -> None:
     phases, known = aligned.trace.phases, cast("dict[int, Facts | None]", aligned.facts)
     for position, node in enumerate(nodes):
         if node.span.attributes or position in phases:
-            node.facts = known.pop(position, None) or Facts(
+            facts = node.facts = known.pop(position, None) or Facts(
                 node.span,
                 node.start_ns,
                 phases.get(position, ()),
                 aligned.phase_starts_ns.get(position, ()),
             )
+            for kind, amount_ns, note, epsilon_ns in facts.doubts:
+                of = node.span.span_id
+                tree.findings.append(Finding(kind, of, amount_ns, (of,), epsilon_ns, note))
+            if facts.unread:
+                tree.unread[node.span.scope] += 1
 
 
 def _parents_first(roots: Sequence[Node]) -> list[Node]:

@@ -50,6 +50,9 @@ PLAIN_WORDS: Final = {
     ),
     FindingKind.EVIDENCE_DISAGREES: "two accounts of one callee differ; the better one is used",
     FindingKind.PHASE_OVERFLOW: "its phases are longer than itself; they are left out",
+    FindingKind.TRACE_BREAK: (
+        "its request is in another trace too: somebody in between did not pass the context on"
+    ),
     FindingKind.STREAM_HELD: "tokens existed for at least this long before the client had them",
 }
 

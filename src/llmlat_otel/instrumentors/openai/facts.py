@@ -8,6 +8,7 @@ from typing import Any, Final
 from llmlat_otel.core.attributes import Attributes
 from llmlat_otel.core.recorder import PhaseRecorder
 from llmlat_otel.core.reported import (
+    read_dynamo_timing,
     read_llama_progress,
     read_llama_timings,
     read_localai_timings,
@@ -37,7 +38,7 @@ RESPONSE_USAGE: Final[Usage] = (
 EXTRA: Final = "__pydantic_extra__"
 """Where a model keeps what was sent beyond the API; its `model_extra` takes three times as long."""
 
-_EXTENSIONS: Final = frozenset({"metrics", "prompt_progress", "timings"})
+_EXTENSIONS: Final = frozenset({"metrics", "nvext", "prompt_progress", "timings"})
 
 
 def read_identity(response: Any, facts: Attributes) -> bool:
@@ -60,7 +61,7 @@ def read_usage(usage: Any, where: Usage, recorder: PhaseRecorder, facts: Attribu
         count = token_count(count if detail is None else getattr(count, detail, None))
         if count is not None:
             facts[name] = count
-    read_localai_timings(extra_of(usage), recorder)
+    read_localai_timings(extra_of(usage), recorder, facts)
 
 
 def extra_of(model: Any) -> Mapping[str, Any]:
@@ -85,7 +86,9 @@ def read_extensions(
     if "timings" in extra:
         read_llama_timings(extra["timings"], recorder, facts)
     if "metrics" in extra:
-        read_vllm_metrics(extra["metrics"], recorder)
+        read_vllm_metrics(extra["metrics"], recorder, facts)
+    if isinstance(extra.get("nvext"), Mapping):
+        read_dynamo_timing(extra["nvext"].get("timing"), recorder, facts)
     if "prompt_progress" in extra and at_ns is not None:
         read_llama_progress(at_ns, recorder)
 
