@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from bench import clocks, gateway, hop, machine, page, paths, peers, pipeline, sdk, soak
+from bench import clocks, engines, gateway, hop, machine, page, paths, peers, pipeline, sdk, soak
 from bench.progress import Progress
 from bench.report import Report
 
@@ -22,14 +22,15 @@ BENCHES: Final = {
     "gateway": gateway,
     "peers": peers,
     "page": page,
+    "engines": engines,
     SOAK: soak,
 }
-BY_DEFAULT: Final = [name for name in BENCHES if name not in {"hop", "page", SOAK}]
-"""Without what takes long, and what needs a browser or a Collector."""
+BY_DEFAULT: Final = [name for name in BENCHES if name not in {"engines", "hop", "page", SOAK}]
+"""Without what takes long, and what needs a browser, a Collector or an engine."""
 
 _EXAMPLES: Final = """\
 examples:
-  python -m bench                   all of them but hop, page and soak, some minutes
+  python -m bench                   all of them but engines, hop, page and soak
   python -m bench paths sdk         two of them
   python -m bench pipeline --quick  a rough answer in seconds
   python -m bench --json > now.json for a program
@@ -68,7 +69,10 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="which ones; by default all but hop, page, soak"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="which ones; by default all but engines, hop, page, soak",
     )
     parser.add_argument("--quick", action="store_true", help="fewer rounds: rough numbers, soon")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of text")
