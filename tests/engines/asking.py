@@ -8,36 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from typing import Final, NamedTuple
 
 from openai import AsyncOpenAI, AsyncStream
 
 import llmlat_otel.auto  # noqa: F401  (times the calls below)
 from llmlat_otel import agent
 from tests.engines.parts import MODEL_NAME
-
-QUESTIONS: Final = "QUESTIONS"
-"""The variable with all rounds, as JSON."""
-
-
-class Question(NamedTuple):
-    """One question.
-
-    Attributes:
-        name: of its agent, and so of its trace.
-        words: its length; the model knows the word, which is one token.
-        answer: how many tokens are to be answered.
-        about: what it begins with; another beginning shares no prefix.
-        priority: the greatest is the first to be evicted, and the last to be scheduled.
-        is_streamed: whether the answer is.
-    """
-
-    name: str
-    words: int
-    answer: int
-    about: str = ""
-    priority: int = 0
-    is_streamed: bool = True
+from tests.engines.questions import QUESTIONS, Question
 
 
 async def ask(client: AsyncOpenAI, question: Question) -> None:

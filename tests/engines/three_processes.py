@@ -22,8 +22,8 @@ from children import Children
 from llmlat_semconv import attributes as names
 from llmlat_semconv.phases import Phase, duration_attribute
 from llmlat_semconv.values import FindingKind
-from tests.engines.asking import QUESTIONS, Question
 from tests.engines.installed import ROOT, sends_to
+from tests.engines.questions import QUESTIONS, Question
 from tests.engines.vllm_server import FEW_BLOCKS, PATIENCE_S, SMALL_BUDGET, VllmServer
 from tests.faults.processor_run import free_port, wait_until
 from tests.llmlat_processor.http_sink import HttpSink, http_sink
