@@ -114,7 +114,11 @@ def test_the_first_content_has_those_up_to_the_first_token(seen: dict[str, Seen]
     for name, trace, path in paths(seen):
         if path == "ttft":
             own = {each: trace.account.phases_ns[each] for each in BEFORE_OUTPUT}
-            assert difference(trace.engine_ns(path), own) < MS, name
+            assert difference(trace.engine_ns(path), own) < MS, (
+                name,
+                trace.root[path],
+                trace.findings,
+            )
             found += 1
     assert found == sum(not name.startswith(("ahead", "rival")) for name in NAMES)
 

@@ -14,12 +14,14 @@ from tests.engines.ending import ended_at_work
 from tests.engines.engine_accounts import accounts
 from tests.engines.installed import python_path, sends_to
 from tests.engines.vllm_server import FEW_SLOTS, SLOW_STEPS, SMALL_BUDGET, VllmServer, tokens
-from tests.faults.processor_run import free_port
+from tests.faults.processor_run import free_port, wait_until
 from tests.llmlat_processor.http_sink import HttpSink
 
 pytestmark = pytest.mark.engines
 
 REQUESTS = 200
+SLOTS, WAITING = 8, 8
+QUEUED = "vllm:num_requests_waiting"
 OPTIONS = (*FEW_SLOTS, *SMALL_BUDGET, *SLOW_STEPS, "--max-model-len=2048")
 LEFT_OUT = {"VLLM_PLUGINS": "another"}
 
@@ -94,6 +96,21 @@ def server(
         yield server
 
 
+def queued_one_by_one(server: VllmServer) -> list[int]:
+    """Tokens of answers that were waited for while others were given: these tell of each."""
+    with ThreadPoolExecutor(WAITING) as clients:
+        ahead = [server.stream(prompt=tokens(20, each), max_tokens=1900) for each in range(SLOTS)]
+        for stream in ahead:
+            next(stream)
+        asked = []
+        for number in range(WAITING):
+            asked.append(clients.submit(ask, server, number))
+            wait_until(lambda: server.metric(QUEUED) > number)  # noqa: B023 - looked at here and now
+        for stream in ahead:
+            stream.close()  # type: ignore[attr-defined]
+        return [len(each.result()) for each in asked]
+
+
 def test_left_out_by_vllms_own_list_nothing_is_told(left_out: Outcome, otlp: HttpSink) -> None:
     assert [len(answer) for answer in left_out.answers] == [8] * REQUESTS
     assert accounts(otlp) == []
@@ -112,6 +129,7 @@ def test_with_every_seam_raising_every_request_is_answered_as_without_us(
         numbers = range(60)
         told = list(clients.map(lambda number: len(ask(server, number)), numbers))
     assert told == [8 for _ in numbers]
+    assert queued_one_by_one(server) == [8 for _ in range(WAITING)]
     for number in numbers:
         given_up = server.stream(prompt=tokens(20, number), max_tokens=1900)
         next(given_up)

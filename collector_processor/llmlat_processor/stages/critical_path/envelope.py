@@ -33,6 +33,7 @@ Loans = dict[SectionLabel, int]
 _CONSUMER: Final = SectionLabel.CONSUMER
 _FINALIZE: Final = SectionLabel.FINALIZE
 _SEND: Final = SectionLabel.SEND
+_WAIT: Final = SectionLabel.WAIT
 _UPSTREAM: Final = SectionLabel.UPSTREAM
 _UPSTREAM_STREAM: Final = SectionLabel.UPSTREAM_STREAM
 _MEASURED: Final = Evidence.MEASURED
@@ -179,6 +180,8 @@ def _shown_overlaps(node: Node, offer: Offer) -> Loans:
     for start, end, label, _ in node.facts.outer:
         if label is _SEND:
             overlaps[label] = max(0, end - offer.node.start_ns)
+        elif label is _WAIT:  # It begins where `send` ends, which may be known by its length only.
+            overlaps.setdefault(_SEND, max(0, start - offer.node.start_ns))
         elif label is _FINALIZE:
             overlaps[label] = max(0, _last_output(offer.node) - start)
     return overlaps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from llmlat_semconv.phases import Phase
 from tests.cases.case_format import Json
 from tests.llmlat_processor.stages.critical_path.callers import CALLER, served
 from tests.llmlat_processor.stages.spans import (
@@ -38,6 +39,23 @@ def test_on_one_clock_the_overlap_with_send_is_what_the_clock_shows() -> None:
         "c transit 9",
         "c finalize 10",
     ]
+
+
+def test_so_it_is_where_send_has_a_length_and_no_place() -> None:
+    """`wait` begins where it ends. The way to the first content needs what the whole does not."""
+    caller, _, *rest = CALLER
+    one_clock = {"host": "one", "process": "engine"}
+    short = {**caller, "phases": {Phase.SEND.value: 10}}
+    found = explained(short, *rest, *served(20, 33, 20, ahead=6, **one_clock))
+    assert amounts(found) == [
+        "c send 6",
+        "e queue 20",
+        "e prefill 33",
+        "e decode 20",
+        "c transit 11",
+        "c finalize 10",
+    ]
+    assert amounts(found, "ttft") == ["c send 6", "e queue 20", "e prefill 33", "c transit 1"]
 
 
 def test_more_than_all_of_send_cannot_be_taken() -> None:
