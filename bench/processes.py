@@ -9,7 +9,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -45,7 +45,7 @@ class Measured:
 
     def cpu_s(self) -> float:
         """CPU that it has taken so far, user and system."""
-        return cpu_s(self._family())
+        return sum(_cpu_s(pid) for pid in self._family())
 
     def resident_bytes(self) -> int:
         """Memory that it has now."""
@@ -138,11 +138,6 @@ def started(command: Sequence[str], log: Path) -> Iterator[Measured]:
         yield measured
     finally:
         measured.stop()
-
-
-def cpu_s(pids: Iterable[int]) -> float:
-    """CPU that some processes have taken so far, user and system."""
-    return sum(_cpu_s(pid) for pid in pids)
 
 
 def _cpu_s(pid: int) -> float:

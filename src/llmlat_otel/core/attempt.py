@@ -98,12 +98,14 @@ class Passage:
     def name_parent(self, headers: MutableMapping[str, str]) -> None:
         """Name this attempt as the parent of what the peer does."""
         self._headers = headers
-        opened = self._opened
-        propagation.inject(headers, opened.traceparent, opened.tracestate, self._call.replaces)
+        parent = self._opened.span.get_span_context()
+        named = propagation.traceparent_of(parent), propagation.tracestate_of(parent)
+        propagation.inject(headers, *named, self._call.replaces)
 
     def unname_parent(self, headers: MutableMapping[str, str]) -> None:
         """Take that back: the same request is to be sent for another attempt."""
-        if headers.get(propagation.TRACEPARENT) == self._opened.traceparent:
+        own = propagation.traceparent_of(self._opened.span.get_span_context())
+        if headers.get(propagation.TRACEPARENT) == own:
             headers.pop(propagation.TRACEPARENT, None)
 
     def is_carried_by(self, headers: object) -> bool:

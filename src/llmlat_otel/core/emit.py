@@ -50,23 +50,9 @@ class OpenSpan:
     is_ours: bool = True
     is_counted: bool = False
 
-    @property
-    def traceparent(self) -> str | None:
-        """The W3C header that names this span as the parent; None if there is no trace."""
-        context = self.span.get_span_context()
-        if not context.is_valid:
-            return None
-        return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
-
     def within_current(self) -> Context:
         """The current context, whatever others have set in it, with this as the current span."""
         return trace.set_span_in_context(self.span)
-
-    @property
-    def tracestate(self) -> str:
-        """The W3C header that goes with it; empty if there is none."""
-        state = self.span.get_span_context().trace_state
-        return state.to_header() if state else ""
 
 
 class Finished(NamedTuple):

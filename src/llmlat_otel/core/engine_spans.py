@@ -73,12 +73,9 @@ class Caller(NamedTuple):
     def headers(self) -> dict[str, str]:
         """The W3C headers that name the caller; none if it has no span."""
         named = trace.get_current_span(self.context).get_span_context()
-        if not named.is_valid:
-            return {}
-        traceparent = f"00-{named.trace_id:032x}-{named.span_id:016x}-{named.trace_flags:02x}"
-        headers = {propagation.TRACEPARENT: traceparent}
-        if named.trace_state:
-            headers[propagation.TRACESTATE] = named.trace_state.to_header()
+        headers: dict[str, str] = {}
+        said = propagation.traceparent_of(named), propagation.tracestate_of(named)
+        propagation.inject(headers, *said)
         return headers
 
 

@@ -44,6 +44,18 @@ def leave(context: Context, before: Context | None) -> bool:
     return True
 
 
+def traceparent_of(span: SpanContext) -> str | None:
+    """The W3C header that names a span as the parent; None if there is no trace."""
+    if not span.is_valid:
+        return None
+    return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
+
+
+def tracestate_of(span: SpanContext) -> str:
+    """The W3C header that goes with it; empty if there is none."""
+    return span.trace_state.to_header() if span.trace_state else ""
+
+
 def inject(
     headers: MutableMapping[str, str],
     traceparent: str | None,
